@@ -1,0 +1,86 @@
+"""An exercise as graded: its parts, each a property with points, judged on cases that a secret seed draws."""
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+
+from proof_lm.checks.core import Case, Finding, Property, draw_cases, judge
+from proof_lm.probes import Answer, answer_plan, decode, encode
+
+
+@dataclass(frozen=True)
+class Part:
+    """One property and the points it earns, all or none. The property's cases are the secret ones."""
+
+    property: Property
+    points: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a submission earned in one exercise, and why not more."""
+
+    exercise: str
+    points: float
+    max_points: float
+    findings: tuple[Finding, ...]
+
+    def __str__(self) -> str:
+        head = f"{self.exercise}: {self.points:g} of {self.max_points:g} points"
+        return "\n\n".join([head, *(str(finding) for finding in self.findings)])
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A graded cell: `id` as in "P4.1", `name` of the function or class the student writes, and its parts."""
+
+    id: str
+    name: str
+    parts: tuple[Part, ...]
+
+    @cached_property
+    def points(self) -> float:
+        """The most that can be earned."""
+        return sum(part.points for part in self.parts)
+
+    def draw(self, seed: int) -> list[list[Case]]:
+        """The secret cases of every part, the same for the same seed."""
+        root = [seed, zlib.crc32(self.id.encode())]
+        return [draw_cases(part.property, [*root, index]) for index, part in enumerate(self.parts)]
+
+    def plan(self, seed: int) -> str:
+        """What the probe is to do, encoded: inputs only, nothing that the verdict knows."""
+        return encode([{"probe": c.probe, "calls": c.calls} for cases in self.draw(seed) for c in cases])
+
+    def judge(self, seed: int, answers: str) -> Verdict:
+        """The verdict on encoded answers to `plan(seed)`. Raises ValueError when they are not such answers."""
+        given = iter(_read(answers))
+        results = []
+        for part, cases in zip(self.parts, self.draw(seed), strict=True):
+            mine = list(islice(given, len(cases)))
+            results.append((part, judge(part.property, cases, mine)))
+        if next(given, None) is not None:
+            raise ValueError(f"{self.id}: more answers than cases")
+        return self._verdict(results)
+
+    def no_answer(self, reason: str) -> Verdict:
+        """The verdict when the probe could not answer at all: no points, with the reason."""
+        missing = Finding(self.name, "The grader calls this name as the notebook leaves it.", "all", reason)
+        return Verdict(self.id, 0.0, self.points, (missing,))
+
+    def grade(self, candidate: Callable, seed: int) -> Verdict:
+        """Probe and verdict in this process, through the same encoding as between two."""
+        return self.judge(seed, answer_plan(self.plan(seed), candidate))
+
+    def _verdict(self, results: Sequence[tuple[Part, Finding | None]]) -> Verdict:
+        earned = sum(part.points for part, finding in results if not finding)
+        return Verdict(self.id, float(earned), self.points, tuple(f for _, f in results if f))
+
+
+def _read(answers: str) -> list[list[Answer]]:
+    try:
+        return [[Answer(**fields) for fields in case] for case in decode(answers)]
+    except TypeError as error:
+        raise ValueError(f"answers: not what a probe writes ({error})") from None

@@ -1,0 +1,234 @@
+"""Properties: what is to be proved of a piece of code, on which cases, and what its failure means.
+
+A property is checked in two halves. The probe calls the candidate and hands back plain data; the verdict
+looks at that data alone. Both run here in one process; a grader runs them in two.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from proof_lm.probes import Answer, run_case
+
+SEED = 41
+
+
+@dataclass(frozen=True)
+class Case:
+    """One situation: argument tuples with which a probe calls the candidate in order."""
+
+    label: str  # what a reader should know of it, for instance "T = 5, d = 6"
+    calls: tuple[tuple, ...]  # plain data only
+    probe: str = "call"  # a function of proof_lm.probes.functions, or "module.function"
+    facts: Any = None  # what only the verdict may know
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A known misconception: code that makes it, and the sentence that tells a student so."""
+
+    name: str
+    message: str
+    candidate: Callable  # called through the same probe as the student's code
+
+
+@dataclass(frozen=True)
+class Property:
+    """Something that holds for every right answer.
+
+    `judge(case, values)` sees the values of the case's calls and returns None when the property holds, else
+    one sentence: what was expected, what came, and where. With `judges_errors` it gets the answers themselves.
+    """
+
+    name: str
+    meaning: str
+    cases: Callable[[np.random.Generator], Sequence[Case]]
+    judge: Callable[[Case, list], str | None]
+    tolerance: str = "exact"  # the bound and the reason for it
+    lesson: str = ""  # where the lesson proves it
+    mistakes: tuple[Mistake, ...] = ()
+    judges_errors: bool = False
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Why a property does not hold: shown as text, and as HTML in JupyterLab."""
+
+    property: str
+    meaning: str
+    case: str
+    detail: str
+    misconception: str = ""
+    lesson: str = ""
+
+    def lines(self) -> list[tuple[str, str]]:
+        rows = [("fails", self.property), ("means", self.meaning), ("case", self.case)]
+        rows += [("found", self.detail), ("likely", self.misconception), ("see", self.lesson)]
+        return [(key, text) for key, text in rows if text]
+
+    def __str__(self) -> str:
+        return "\n".join(f"{key:>7}: {text}" for key, text in self.lines())
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{key}</th><td style='text-align:left'>{escape(text)}</td></tr>"
+            for key, text in self.lines()
+        )
+        return f"<table>{rows}</table>"
+
+
+class PropertyFailed(AssertionError):
+    """A property does not hold; shown in a notebook as its message, without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+def draw_cases(prop: Property, seed: int | Sequence[int]) -> list[Case]:
+    """The property's cases for a seed; ValueError when there are none, since nothing would be checked."""
+    cases = list(prop.cases(np.random.default_rng(seed)))
+    if not cases or not all(case.calls for case in cases):
+        raise ValueError(f"property {prop.name!r}: no case to check; give it at least one case with a call")
+    return cases
+
+
+def judge(prop: Property, cases: Sequence[Case], answers: Sequence[list[Answer]]) -> Finding | None:
+    """The verdict: the first case in which the property fails, or None. Runs no candidate code."""
+    if not cases or len(cases) != len(answers):
+        raise ValueError(f"property {prop.name!r}: {len(cases)} cases but {len(answers)} answers")
+    for case, given in zip(cases, answers, strict=True):
+        detail = _detail(prop, case, given)
+        if detail:
+            likely = diagnose(prop, cases, answers)
+            return Finding(prop.name, prop.meaning, case.label, detail, likely, prop.lesson)
+    return None
+
+
+def _detail(prop: Property, case: Case, given: list[Answer]) -> str | None:
+    if len(given) != len(case.calls):
+        return f"{len(case.calls)} results expected, {len(given)} came"
+    if prop.judges_errors:
+        return prop.judge(case, given)
+    raised = next((answer.error for answer in given if answer.error), "")
+    if raised:
+        return f"a result was expected, your code raised {raised}"
+    try:
+        return prop.judge(case, [answer.value for answer in given])
+    except (TypeError, ValueError, IndexError, KeyError, AttributeError) as error:
+        return f"the result has not the expected form: {kind(given[0].value)} came ({error})"
+
+
+def diagnose(prop: Property, cases: Sequence[Case], answers: Sequence[list[Answer]]) -> str:
+    """Message of the first known mistake that gives the same answers in every case, or an empty string."""
+    for mistake in prop.mistakes:
+        if all(_same_answers(mistake, case, given) for case, given in zip(cases, answers, strict=True)):
+            return mistake.message
+    return ""
+
+
+def _same_answers(mistake: Mistake, case: Case, given: list[Answer]) -> bool:
+    planted = run_case(mistake.candidate, case.probe, case.calls)
+    return len(planted) == len(given) and all(
+        bool(a.error) == bool(b.error) and a.changed == b.changed and same(a.value, b.value)
+        for a, b in zip(planted, given, strict=True)
+    )
+
+
+def find(prop: Property, candidate: Callable, seed: int | Sequence[int] = SEED) -> tuple[Finding | None, int]:
+    """Probe and verdict in this process: the finding, if any, and the number of cases looked at."""
+    cases = draw_cases(prop, seed)
+    answers = [run_case(candidate, case.probe, case.calls) for case in cases]
+    return judge(prop, cases, answers), len(cases)
+
+
+def verify(prop: Property, candidate: Callable, seed: int = SEED) -> None:
+    """Print that the property holds, or raise PropertyFailed with the finding."""
+    finding, count = find(prop, candidate, seed)
+    if finding:
+        raise PropertyFailed(str(finding))
+    print(f"holds: {prop.name} ({count} {'case' if count == 1 else 'cases'})")
+
+
+def show(prop: Property, candidate: Callable, seed: int = SEED) -> None:
+    """Print whether the property holds; for a lesson that shows a mistake fail."""
+    finding, count = find(prop, candidate, seed)
+    print(finding or f"holds: {prop.name} ({count} {'case' if count == 1 else 'cases'})")
+
+
+def kind(value: Any) -> str:
+    """What sort of thing a value is, without its numbers: "array of shape (2, 5)", "tuple of 3", "None"."""
+    if value is None:
+        return "None"
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"array of shape {value.shape}"
+    if isinstance(value, (list, tuple)):
+        return f"{type(value).__name__} of {len(value)}"
+    return type(value.item() if isinstance(value, (np.ndarray, np.generic)) else value).__name__
+
+
+def same(actual: Any, expected: Any, rtol: float = 1e-5, atol: float = 1e-7) -> bool:
+    """Whether two plain values are equal within a tolerance, item by item."""
+    return difference(actual, expected, rtol, atol) is None
+
+
+def difference(actual: Any, expected: Any, rtol: float, atol: float) -> str | None:
+    """None when equal within |actual - expected| <= atol + rtol |expected|, else where and how they differ.
+
+    The sentence names shapes, the first wrong index and kinds of number, never an expected value. Tuples and
+    lists are the same; booleans, text and None are compared exactly; NaN equals nothing.
+    """
+    if isinstance(expected, dict):
+        if not isinstance(actual, dict) or set(actual) != set(expected):
+            return f"a dictionary with keys {sorted(expected)} was expected, {kind(actual)} came"
+        pairs = [(f"[{key!r}]", actual[key], expected[key]) for key in expected]
+    elif isinstance(expected, (list, tuple)):
+        if not isinstance(actual, (list, tuple)) or len(actual) != len(expected):
+            return f"{len(expected)} items were expected, {kind(actual)} came"
+        pairs = [(f"item {i}", a, e) for i, (a, e) in enumerate(zip(actual, expected, strict=True))]
+    elif expected is None or isinstance(expected, str):
+        equal = type(actual) is type(expected) and actual == expected
+        return None if equal else f"another value was expected, {kind(actual)} came"
+    else:
+        return _array_difference(actual, expected, rtol, atol)
+    found = ((where, difference(a, e, rtol, atol)) for where, a, e in pairs)
+    return next((f"{where}: {text}" for where, text in found if text), None)
+
+
+def _array_difference(actual: Any, expected: Any, rtol: float, atol: float) -> str | None:
+    if actual is None or isinstance(actual, (str, dict)):
+        return f"{kind(np.asarray(expected))} was expected, {kind(actual)} came"
+    got, want = np.asarray(actual), np.asarray(expected)
+    if got.shape != want.shape:
+        return f"shape {want.shape} was expected, shape {got.shape} came"
+    if (want.dtype == bool) != (got.dtype == bool):
+        return f"{want.dtype.name} was expected, {got.dtype.name} came"
+    if want.dtype == bool:
+        wrong = got != want
+    else:
+        got, want = got.astype(np.float64), want.astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            wrong = ~((got == want) | (np.abs(got - want) <= atol + rtol * np.abs(want)))
+    if not wrong.any():
+        return None
+    first = tuple(int(i) for i in np.argwhere(wrong)[0])
+    where = f"entry {list(first)}: " if first else ""
+    count = f"{int(wrong.sum())} of {wrong.size} entries are wrong"
+    return f"{where}{_contrast(got[first], want[first])} ({count})"
+
+
+def _contrast(got: np.generic, want: np.generic) -> str:
+    came, expected = _number_kind(got), _number_kind(want)
+    if came != expected:
+        return f"{expected} was expected, {came} came"
+    return f"{expected} was expected, another of the same kind came"
+
+
+def _number_kind(number: np.generic) -> str:
+    if isinstance(number, np.bool_):
+        return str(bool(number))
+    if not np.isfinite(number):
+        return "NaN" if np.isnan(number) else "an infinity"
+    return "zero" if number == 0 else f"a {'positive' if number > 0 else 'negative'} number"

@@ -1,0 +1,85 @@
+"""The student's side of an exercise: check an answer, ask for a hint, see the progress."""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from proof_lm.checks.core import SEED, Property, PropertyFailed, find
+
+PROBLEM_SETS = ("p4",)  # modules of proof_lm.checks that define EXERCISES
+_passed: dict[str, bool] = {}  # in this session: exercise -> its public properties all hold
+
+
+@dataclass(frozen=True)
+class PublicExercise:
+    """What a student may know of an exercise: its public properties and three hints, mildest first."""
+
+    id: str  # "P4.1"
+    name: str  # the function or class that the student writes
+    properties: tuple[Property, ...]
+    hints: tuple[tuple[str, str], ...]  # (the symptom, the help)
+
+
+@cache
+def exercises(problem_set: str) -> dict[str, PublicExercise]:
+    """The exercises of one problem set by id, in order."""
+    module = importlib.import_module(f"proof_lm.checks.{problem_set}")
+    return {exercise.id: exercise for exercise in module.EXERCISES}
+
+
+def _exercise(exercise_id: str) -> PublicExercise:
+    known = [exercise for name in PROBLEM_SETS for exercise in exercises(name).values()]
+    for exercise in known:
+        if exercise.id == exercise_id:
+            return exercise
+    raise KeyError(f"exercise {exercise_id!r} is unknown; choose from {', '.join(e.id for e in known)}")
+
+
+def check(exercise_id: str, candidate: Callable) -> None:
+    """Check an answer on the public cases: print each property that holds, show each that fails.
+
+    Raises PropertyFailed (one line, no traceback) when any fails, and KeyError for an unknown exercise.
+    """
+    exercise = _exercise(exercise_id)
+    failed = 0
+    for prop in exercise.properties:
+        finding, count = find(prop, candidate, SEED)
+        if finding:
+            failed += 1
+            _display(finding)
+        else:
+            print(f"  holds: {prop.name} ({count} {'case' if count == 1 else 'cases'})")
+    _passed[exercise_id] = not failed
+    title, total = f"{exercise_id} {exercise.name}", len(exercise.properties)
+    if failed:
+        helps = f'hint("{exercise_id}", 1) helps'
+        raise PropertyFailed(f"{title}: {failed} of {total} properties fail; {helps}")
+    print(f"{title}: all {total} public properties hold; grading uses other, secret cases")
+
+
+def _display(finding) -> None:
+    try:
+        shell = get_ipython()  # type: ignore[name-defined]
+    except NameError:
+        print(finding)
+        return
+    from IPython.display import display
+
+    display(finding) if shell.has_trait("kernel") else print(finding)
+
+
+def hint(exercise_id: str, step: int) -> None:
+    """Print hint 1, 2 or 3 of an exercise; ValueError for another step, KeyError for another exercise."""
+    hints = _exercise(exercise_id).hints
+    if step not in range(1, len(hints) + 1):
+        raise ValueError(f"step: hints of {exercise_id} are numbered 1 to {len(hints)}, got {step}")
+    symptom, help_text = hints[step - 1]
+    print(f"{exercise_id}, hint {step} of {len(hints)}: {symptom}\n{help_text}")
+
+
+def progress(problem_set: str) -> None:
+    """Print one line: which exercises of the set passed their public check in this session."""
+    marks = [f"{name} {'done' if _passed.get(name) else 'open'}" for name in exercises(problem_set)]
+    done = sum(bool(_passed.get(name)) for name in exercises(problem_set))
+    print(f"{problem_set}: {done} of {len(marks)} done | " + " | ".join(marks))

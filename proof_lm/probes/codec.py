@@ -1,0 +1,103 @@
+"""Plain data as text and back, for the way between a student's process and the trusted one.
+
+Plain data is None, bool, int, float, str, list, tuple, dict with string keys, and arrays and tensors as
+raw bytes with dtype and shape. Nothing that is decoded can run code.
+"""
+
+import base64
+import json
+import math
+import sys
+from typing import Any
+
+import numpy as np
+
+MAX_BYTES = 64 * 2**20  # of one encoded answer: far above what an exercise returns
+MAX_DEPTH = 20
+DTYPES = frozenset(["bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))])
+DTYPES |= {"float16", "float32", "float64"}
+
+
+def encode(value: Any) -> str:
+    """JSON text of plain data; raises TypeError for any other type and ValueError above MAX_BYTES."""
+    text = json.dumps(_pack(value, 0), allow_nan=False)
+    if len(text) > MAX_BYTES:
+        raise ValueError(f"result: at most {MAX_BYTES} bytes can be handed back, got {len(text)}")
+    return text
+
+
+def decode(text: str) -> Any:
+    """The plain data that `encode` wrote, tensors as arrays. Raises ValueError for any other text."""
+    if len(text) > MAX_BYTES:
+        raise ValueError(f"text: at most {MAX_BYTES} bytes are read, got {len(text)}")
+    try:
+        return _unpack(json.loads(text), 0)
+    except (KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"text: not plain data ({type(error).__name__}: {error})") from None
+
+
+def _pack(value: Any, depth: int) -> Any:
+    if depth > MAX_DEPTH:
+        raise ValueError(f"result: nested deeper than {MAX_DEPTH} levels")
+    if value is None or type(value) in (bool, str):
+        return value
+    if type(value) is int:
+        return {"int": str(value)}
+    if type(value) is float:
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, (list, tuple)):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [_pack(item, depth + 1) for item in value]}
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise TypeError("result: a dictionary's keys must be strings")
+        return {"dict": [[key, _pack(item, depth + 1)] for key, item in value.items()]}
+    return _pack_array(value)
+
+
+def _pack_array(value: Any) -> dict:
+    torch = sys.modules.get("torch")  # a tensor can only exist where torch was imported
+    if torch is not None and isinstance(value, torch.Tensor):
+        value = value.detach().cpu()
+        value = (value.float() if value.dtype == torch.bfloat16 else value).numpy()
+    if not isinstance(value, (np.ndarray, np.generic)):
+        raise TypeError(f"result: {type(value).__name__} is not plain data (numbers, text, lists, arrays)")
+    array = np.asarray(value)
+    if array.dtype.name not in DTYPES:
+        raise TypeError(f"result: an array of dtype {array.dtype.name} cannot be handed back")
+    little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    data = base64.b64encode(little.tobytes()).decode("ascii")
+    return {"array": [array.dtype.name, list(array.shape), data]}
+
+
+def _unpack(value: Any, depth: int) -> Any:
+    if depth > 2 * MAX_DEPTH:
+        raise ValueError("text: nested too deeply")
+    if value is None or isinstance(value, (bool, str, float)):
+        return value
+    (kind, content), *more = value.items() if isinstance(value, dict) else [(None, None)]
+    if more or kind is None:
+        raise ValueError("text: not plain data")
+    if kind == "int":
+        return int(content)
+    if kind == "float":
+        return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[content]
+    if not isinstance(content, list):
+        raise ValueError(f"text: {kind!r} without a list of its parts")
+    if kind in ("list", "tuple"):
+        items = [_unpack(item, depth + 1) for item in content]
+        return items if kind == "list" else tuple(items)
+    if kind == "dict":
+        return {str(key): _unpack(item, depth + 1) for key, item in content}
+    if kind == "array":
+        return _unpack_array(*content)
+    raise ValueError(f"text: unknown kind {kind!r}")
+
+
+def _unpack_array(dtype: str, shape: list, data: str) -> np.ndarray:
+    if dtype not in DTYPES or not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError("text: an array with an unknown dtype or shape")
+    array = np.frombuffer(base64.b64decode(data, validate=True), dtype=np.dtype(dtype).newbyteorder("<"))
+    if array.size != math.prod(shape):
+        raise ValueError(f"text: an array of shape {tuple(shape)} with {array.size} entries")
+    return array.reshape(shape).astype(dtype)

@@ -1,0 +1,59 @@
+"""Run a case: call the candidate through a named probe and record what came back."""
+
+import copy
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from proof_lm.probes.codec import decode, encode
+
+MAX_ERROR_TEXT = 300
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one call gave: a value, or an error as text; both plain data."""
+
+    value: Any = None
+    error: str = ""  # "ValueError: heads must divide 6", empty when the call returned
+    changed: list[int] = field(default_factory=list)  # positions of arguments that the call changed in place
+    repeats: bool = True  # a second call with equal arguments gave the same bits
+
+
+def run_case(candidate: Callable, probe: str, calls: tuple[tuple, ...]) -> list[Answer]:
+    """Answers of `candidate` to each tuple of arguments in `calls`, in order.
+
+    `probe` names a function of proof_lm.probes as "module.function"; "call" is `functions.call`. It gets
+    fresh copies of the arguments, so that nothing the candidate changes reaches the next call.
+    """
+    module, _, name = ("functions." + probe if "." not in probe else probe).rpartition(".")
+    function = getattr(importlib.import_module(f"proof_lm.probes.{module}"), name)
+    return [_answer(candidate, function, arguments) for arguments in calls]
+
+
+def _answer(candidate: Callable, probe: Callable, arguments: tuple) -> Answer:
+    try:
+        given = copy.deepcopy(arguments)
+        value = probe(candidate, *given)
+        packed = encode(value)
+        changed = [
+            i for i, (now, before) in enumerate(zip(given, arguments, strict=True)) if _differs(now, before)
+        ]
+        repeats = encode(probe(candidate, *copy.deepcopy(arguments))) == packed
+    except Exception as error:  # whatever the student's code raises is an answer too
+        return Answer(error=f"{type(error).__name__}: {error}"[:MAX_ERROR_TEXT])
+    return Answer(copy.deepcopy(value), "", changed, repeats)
+
+
+def _differs(now: Any, before: Any) -> bool:
+    return encode(now) != encode(before)
+
+
+def answer_plan(plan: str, candidate: Callable) -> str:
+    """Answers to an encoded plan, encoded: what a grader sends to the student's process and reads back.
+
+    A plan is a list of cases, each a dictionary of "probe" and "calls".
+    """
+    answers = [run_case(candidate, case["probe"], case["calls"]) for case in decode(plan)]
+    return encode([[vars(answer) for answer in given] for given in answers])
