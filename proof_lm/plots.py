@@ -22,7 +22,7 @@ from matplotlib.ticker import FixedFormatter
 
 DIGEST_MIME = "application/vnd.prooflm.figure+json"
 SIGNIFICANT_DIGITS = 3
-STORED_VALUES = 64  # longer arrays are kept as shape, first values and hash
+STORED_VALUES = 64  # longer arrays are kept as their shape, first values and a hash
 OFFSET = 0.0137  # moves the borders of rounding away from round numbers, which a last bit would tip over
 
 
@@ -136,7 +136,7 @@ def _axes_digest(axes, noise: float) -> dict:
         ],
         "patches": [patch(item) for item in axes.patches if not isinstance(item, FancyArrowPatch)],
         "collections": [collection(item) for item in axes.collections],
-        "texts": [{"text": text.get_text(), **points(text.get_position())} for text in axes.texts],
+        "texts": [text.get_text() for text in axes.texts],
         "legend": [text.get_text() for text in legend.get_texts()] if legend else [],
     }
     return _stated(digest)
@@ -160,8 +160,8 @@ def _label(artist) -> str:
     return "" if label.startswith("_") else label  # names such as _child0 are matplotlib's own
 
 
-def _numbers(values, noise: float, log: bool = False) -> dict | list:
-    """Values rounded to a grid on which rounding errors do not show; many values end in a hash."""
+def _numbers(values, noise: float, log: bool = False) -> str:
+    """Shape and values, rounded to a grid on which rounding errors do not show; many values end in a hash."""
     values = np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)
     if log:  # on a logarithmic axis small values count as much as large ones
         with np.errstate(divide="ignore"):
@@ -172,8 +172,8 @@ def _numbers(values, noise: float, log: bool = False) -> dict | list:
     decimals = max(0, 1 - math.floor(math.log10(step)))
     steps = np.floor(values / step + 0.5 + OFFSET)
     rounded = [round(value * step, decimals) + 0.0 for value in steps.ravel().tolist()]
-    plain = [value if math.isfinite(value) else str(value) for value in rounded]
-    if len(plain) <= STORED_VALUES:
-        return plain if values.ndim == 1 else {"shape": list(values.shape), "values": plain}
-    sha256 = hashlib.sha256(repr(plain).encode()).hexdigest()
-    return {"shape": list(values.shape), "first": plain[:STORED_VALUES], "sha256": sha256}
+    shape = " × ".join(str(length) for length in values.shape)
+    listed = " ".join(f"{value:.12g}" for value in rounded[:STORED_VALUES])
+    if len(rounded) <= STORED_VALUES:
+        return f"{shape}: {listed}"
+    return f"{shape}: {listed} … sha256 {hashlib.sha256(repr(rounded).encode()).hexdigest()}"
