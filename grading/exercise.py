@@ -55,7 +55,7 @@ class Exercise:
         return encode([{"probe": c.probe, "calls": c.calls} for cases in self.draw(seed) for c in cases])
 
     def judge(self, seed: int, answers: str) -> Verdict:
-        """The verdict on encoded answers to `plan(seed)`. Raises ValueError when they are not such answers."""
+        """The verdict on encoded answers to `plan(seed)`. ValueError when they are not such answers."""
         given = iter(_read(answers))
         results = []
         for part, cases in zip(self.parts, self.draw(seed), strict=True):

@@ -40,7 +40,7 @@ class Property:
     """Something that holds for every right answer.
 
     `judge(case, values)` sees the values of the case's calls and returns None when the property holds, else
-    one sentence: what was expected, what came, and where. With `judges_errors` it gets the answers themselves.
+    one sentence: what was expected, what came, and where. With `judges_errors` it gets the answers.
     """
 
     name: str
