@@ -1,0 +1,57 @@
+# Everything runs in .venv, which need not be active; `make` alone lists the targets.
+.DEFAULT_GOAL := help
+.PHONY: help lab test lock FORCE
+
+# The first supported Python on PATH; another one: make lab PYTHON=/path/to/python3.12
+ifeq ($(origin PYTHON),undefined)
+SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+PYTHON := $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
+	$$p -c '$(SUPPORTED)' 2>/dev/null && command -v $$p && break; done)
+endif
+
+# Programs that others start by name (nbgrader starts alembic) are found without activating anything.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export JUPYTER_PREFER_ENV_PATH := 1
+
+VENV_PYTHON := .venv/bin/python
+INSTALLED := .venv/.installed
+TESTS ?= $(wildcard tests course source)
+# A browser is opened where there is one to open: always on macOS, on Linux where there is a display.
+LAB_FLAGS := $(if $(filter Darwin,$(shell uname -s))$(DISPLAY)$(WAYLAND_DISPLAY),,--no-browser)
+LAB_FLAGS += $(if $(filter 0,$(shell id -u)),--allow-root)
+
+help: ## show this list
+	@sed -n 's/^\([a-z][a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; \
+		do printf '  make %-12s %s\n' "$$name" "$$text"; done
+
+lab: $(INSTALLED) ## install what is missing and open the course in JupyterLab (Ctrl-C stops it)
+	@exec $(VENV_PYTHON) -m jupyterlab $(LAB_FLAGS) --ServerApp.answer_yes=True --ServerApp.root_dir=. \
+		--LabApp.default_url=/lab/tree/course/00_start_here.ipynb
+
+test: export OMP_NUM_THREADS := 1
+test: $(INSTALLED) ## lint, run every test, re-execute every notebook and compare outputs and figures
+	@$(VENV_PYTHON) -m ruff check .
+	@$(VENV_PYTHON) -m pytest --nbval --nbval-current-env --nbval-cell-timeout=300 \
+		--numprocesses=auto --dist=loadfile $(TESTS)
+
+lock: ## resolve requirements.txt anew and write every version to constraints.txt
+	@rm -rf build/lock && "$(PYTHON)" -m venv build/lock
+	@build/lock/bin/python -m pip install --upgrade -r requirements.txt
+	@{ echo '# Every version that `make lock` resolved from requirements.txt. Do not edit.'; \
+		build/lock/bin/python -m pip freeze --all --exclude pip | sed 's/+cpu$$//'; } > constraints.txt
+	@rm -rf build/lock
+
+# Installs again when a list of packages changed, and anew when the folder was moved: a venv holds absolute paths.
+VENV_IS_HERE := grep -qsF "$(CURDIR)/.venv" .venv/pyvenv.cfg && test -x .venv/bin/pip
+$(INSTALLED): requirements.txt constraints.txt pyproject.toml labconfig/overrides.json \
+		$(shell $(VENV_IS_HERE) || echo FORCE)
+	@test -n "$(PYTHON)" || { echo "ProofLM needs Python 3.11, 3.12 or 3.13; none is on PATH." \
+		"Install one, or name it: make lab PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(VENV_IS_HERE) || "$(PYTHON)" -m venv --clear .venv
+	@$(VENV_PYTHON) -m pip install --disable-pip-version-check -c constraints.txt -r requirements.txt
+	@$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@mkdir -p .venv/share/jupyter/lab/settings && cp labconfig/overrides.json .venv/share/jupyter/lab/settings/
+	@$(VENV_PYTHON) -c "import matplotlib.pyplot"  # builds the font cache, which would else warn in a lesson
+	@touch $@
+
+-include instructor.mk
