@@ -1,0 +1,185 @@
+"""Random theorems, each with a proof, by level and in splits that share no theorem.
+
+A theorem's level is the number of lines of the proof that it was made with. Its split is read off the theorem
+itself: a digest of what stays the same when atoms are renamed and premises change places. So no theorem of one
+split is a theorem of another in disguise, whatever the seeds.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import NamedTuple
+
+from proof_lm.proofs.checker import Line
+from proof_lm.proofs.formulas import ATOMS, Compound, Formula, Theorem, atoms_of, conjunction, implication, rename, show
+
+SPLITS = ("train", "validation", "test", "longer")
+TRAIN_LEVELS = (1, 2, 3, 4, 5, 6)
+LONGER_LEVELS = (7, 8, 9)  # more lines than any proof in training
+LARGEST_FORMULA = 4  # atoms
+
+
+def split_of(theorem: Theorem) -> str:
+    """'train' (80 %), 'validation' or 'test' (10 % each); equal for all renamings and orders of the premises."""
+    counts = Counter(atom for formula in (*theorem.premises, theorem.goal) for atom in atoms_of(formula))
+    names = {atom: str(count) for atom, count in counts.items()}
+    shape = sorted(show(rename(premise, names)) for premise in theorem.premises)
+    digest = sha256("\n".join([*shape, show(rename(theorem.goal, names))]).encode()).digest()
+    return {0: "validation", 1: "test"}.get(int.from_bytes(digest[:4]) % 10, "train")
+
+
+def theorems(split: str, seed: int, levels: tuple[int, ...] | None = None) -> Iterator[tuple[Theorem, list[Line]]]:
+    """Endless theorems of one split, each with a proof; every level comes as often as the others.
+
+    'longer' holds proofs of more lines than training ever shows, of theorems from outside the training split.
+    """
+    if split not in SPLITS:
+        raise ValueError(f"split: expected one of {', '.join(SPLITS)}, got {split!r}")
+    levels = levels or (LONGER_LEVELS if split == "longer" else TRAIN_LEVELS)
+    rng = random.Random(f"{split} {seed}")  # seeding by text gives the same stream on every machine
+    while True:
+        level = rng.choice(levels)
+        drawn = None
+        while drawn is None or not _belongs(drawn[0], split):
+            drawn = _draw(rng, level)
+        yield drawn
+
+
+def _belongs(theorem: Theorem, split: str) -> bool:
+    return split_of(theorem) != "train" if split == "longer" else split_of(theorem) == split
+
+
+class _Node(NamedTuple):
+    """A formula, the rule that gives it ('given' for a premise or an assumption) and the nodes it is given from."""
+
+    formula: Formula
+    rule: str = "given"
+    parts: tuple[_Node, ...] = ()
+
+
+class _Unsuitable(Exception):
+    """The draw became circular, trivial or too large."""
+
+
+def _draw(rng: random.Random, level: int) -> tuple[Theorem, list[Line]] | None:
+    """A theorem with a proof of exactly `level` lines, or None when the draw came out unsuitable."""
+    try:
+        draft = _Draft(rng)
+        tree = draft.grow(draft.formula(rng.choice((1, 1, 2, 2, 3))), level, (), ())
+        return draft.finish(tree)
+    except _Unsuitable:
+        return None
+
+
+class _Draft:
+    """A proof made backwards, from the goal to what it needs; what is left without a proof becomes a premise.
+
+    A formula that an elimination takes apart is never one that an introduction has just put together, so the
+    proofs have no detours (they are normal in Prawitz's sense).
+    """
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.fresh = rng.sample(ATOMS, len(ATOMS))
+        self.used: list[str] = []
+
+    def atom(self) -> str:
+        """Mostly an atom not used so far."""
+        if self.fresh and (not self.used or self.rng.random() < 0.7):
+            self.used.append(self.fresh.pop())
+            return self.used[-1]
+        return self.rng.choice(self.used)
+
+    def formula(self, size: int) -> Formula:
+        """A random formula of `size` atoms."""
+        if size == 1:
+            return self.atom()
+        left = self.rng.randint(1, size - 1)
+        return Compound(self.formula(left), self.rng.choice(("&", "->")), self.formula(size - left))
+
+    def helper(self, preferred: list[Formula]) -> Formula:
+        """A formula that a step brings in from outside its goal: one of the preferred, or a small new one."""
+        if preferred and self.rng.random() < 0.7:
+            return self.rng.choice(preferred)
+        return self.formula(self.rng.choice((1, 1, 1, 2)))
+
+    def grow(self, goal: Formula, lines: int, assumed: tuple[Formula, ...], path: tuple[Formula, ...],
+             eliminate: bool = False) -> _Node:
+        """A proof of the goal in exactly that many lines; `path` holds the goals on the way here."""
+        if goal in path or len(atoms_of(goal)) > LARGEST_FORMULA:
+            raise _Unsuitable
+        if lines == 0:
+            return _Node(goal)
+        path += (goal,)
+        rules = ["left", "right", "mp"]
+        if not eliminate and isinstance(goal, Compound):
+            rules += {"&": ["and"] * 4, "->": ["imp"] * 4 if lines > 1 else []}[goal.connective]
+        rule = self.rng.choice(rules)
+        if rule == "and":
+            first = self.rng.randint(0, lines - 1)
+            parts = (self.grow(goal.left, first, assumed, path), self.grow(goal.right, lines - 1 - first, assumed, path))
+        elif rule == "imp":
+            if goal.left in assumed:
+                raise _Unsuitable
+            parts = (self.grow(goal.right, lines - 2, (*assumed, goal.left), path),)
+        elif rule == "left":
+            partner = self.helper([a.right for a in assumed if isinstance(a, Compound) and a.left == goal])
+            parts = (self.grow(conjunction(goal, partner), lines - 1, assumed, path, eliminate=True),)
+        elif rule == "right":
+            partner = self.helper([a.left for a in assumed if isinstance(a, Compound) and a.right == goal])
+            parts = (self.grow(conjunction(partner, goal), lines - 1, assumed, path, eliminate=True),)
+        else:
+            condition = self.helper(list(assumed))
+            first = lines - 1 if condition in assumed else self.rng.randint(0, lines - 1)
+            parts = (self.grow(implication(condition, goal), first, assumed, path, eliminate=True),
+                     self.grow(condition, lines - 1 - first, assumed, path))
+        return _Node(goal, rule, parts)
+
+    def finish(self, tree: _Node) -> tuple[Theorem, list[Line]]:
+        """The theorem that the tree proves, its premises shuffled with a distractor or none, and the tree as lines."""
+        premises, derived = _leaves_and_steps(tree, ())
+        if self.rng.random() < 0.5:
+            premises.append(self.formula(self.rng.choice((1, 2, 2, 3))))
+        premises = list(dict.fromkeys(premises))
+        self.rng.shuffle(premises)
+        if len(set(derived)) < len(derived) or set(derived) & set(premises):
+            raise _Unsuitable
+        return Theorem(tuple(premises), tree.formula), _as_lines(tree, premises)
+
+
+def _leaves_and_steps(node: _Node, assumed: tuple[Formula, ...]) -> tuple[list[Formula], list[Formula]]:
+    """The premises that the tree rests on and the formulas that its lines state, assumptions included."""
+    if node.rule == "given":
+        return ([], []) if node.formula in assumed else ([node.formula], [])
+    inside = (*assumed, node.formula.left) if node.rule == "imp" else assumed
+    premises, derived = [], [node.formula, *inside[len(assumed) :]]
+    for part in node.parts:
+        more_premises, more_derived = _leaves_and_steps(part, inside)
+        premises += more_premises
+        derived += more_derived
+    return premises, derived
+
+
+def _as_lines(tree: _Node, premises: list[Formula]) -> list[Line]:
+    """The tree in the order in which it can be read: what a line cites stands above it."""
+    lines: list[Line] = []
+
+    def add(line: Line) -> int:
+        lines.append(line)
+        return len(premises) + len(lines)
+
+    def write(node: _Node, numbers: dict[Formula, int]) -> int:
+        if node.rule == "given":
+            return numbers[node.formula]
+        cites: tuple[int, ...] = ()
+        if node.rule == "imp":
+            cites = (add(Line(node.formula.left, "assume")),)
+            numbers = numbers | {node.formula.left: cites[0]}
+        cites += tuple(write(part, numbers) for part in node.parts)
+        return add(Line(node.formula, node.rule, cites))
+
+    write(tree, {premise: number for number, premise in enumerate(premises, start=1)})
+    return lines
