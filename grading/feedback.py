@@ -1,0 +1,50 @@
+"""Feedback pages that cannot run anything: no script, no outside request, no hidden test."""
+
+from typing import Any
+
+from bs4 import BeautifulSoup
+from nbconvert.exporters import HTMLExporter
+from nbformat import NotebookNode
+from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme
+from nbgrader.utils import is_grade, is_solution
+
+from grading.inert import make_inert
+
+POLICY = "default-src 'none'; script-src 'none'; img-src data:; style-src 'unsafe-inline'; font-src data:"
+RUNS = ["script", "iframe", "object", "embed", "form", "link", "base", "meta[http-equiv]"]
+
+
+class InertFeedback(HTMLExporter):
+    """nbgrader's feedback page without hidden regions, under a policy that forbids scripts and requests."""
+
+    def from_notebook_node(self, nb: Any, resources: dict | None = None, **kwargs: Any) -> tuple[str, dict]:
+        """HTML and resources of a graded notebook. Raises what nbconvert raises for a malformed one."""
+        locked = [cell for cell in nb.cells if is_grade(cell) and not is_solution(cell)]
+        for strip in (ClearHiddenTests(), ClearMarkScheme()):
+            strip.preprocess(NotebookNode(cells=locked, metadata={}), {})
+        html, resources = super().from_notebook_node(make_inert(nb), resources, **kwargs)
+        return inert_page(html), resources
+
+
+def inert_page(html: str) -> str:
+    """The page without anything that runs or loads, and with a content security policy as its first rule."""
+    page = BeautifulSoup(html, "html.parser")
+    for element in page.select(", ".join(RUNS)):
+        element.decompose()
+    for element in page.find_all(True):
+        for name in [name for name in element.attrs if name.lower().startswith("on")]:
+            del element[name]
+        for name in ("href", "src", "action", "formaction", "xlink:href"):
+            if (
+                not str(element.get(name, "#"))
+                .strip()
+                .lower()
+                .startswith(("#", "data:image/png;", "data:image/jpeg;"))
+            ):
+                del element[name]
+    if page.head is None:
+        page.insert(0, page.new_tag("head"))
+    page.head.insert(
+        0, page.new_tag("meta", attrs={"http-equiv": "Content-Security-Policy", "content": POLICY})
+    )
+    return str(page)
