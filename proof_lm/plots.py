@@ -18,11 +18,12 @@ from matplotlib.category import StrCategoryFormatter
 from matplotlib.collections import LineCollection, PathCollection, PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
-from matplotlib.ticker import FixedFormatter
+from matplotlib.ticker import FixedFormatter, FuncFormatter
 
 DIGEST_MIME = "application/vnd.prooflm.figure+json"
 SIGNIFICANT_DIGITS = 3
 STORED_VALUES = 64  # longer arrays are kept as their shape, first values and a hash
+ROUNDING = 1e-12  # smaller values are rounding errors of values near one
 OFFSET = 0.0137  # moves the borders of rounding away from round numbers, which a last bit would tip over
 
 
@@ -145,11 +146,11 @@ def _axes_digest(axes, noise: float) -> dict:
 def _axis_digest(axis, automatic_limits: bool, noise: float) -> dict:
     # Automatic limits and ticks follow from the data and matplotlib's taste; chosen ones are content.
     formatter = axis.get_major_formatter()
-    chosen_ticks = isinstance(formatter, FixedFormatter | StrCategoryFormatter)
+    chosen_labels = isinstance(formatter, FixedFormatter | FuncFormatter | StrCategoryFormatter)
     digest = {
         "label": axis.get_label_text(),
         "scale": axis.get_scale(),
-        "ticks": list(formatter.format_ticks(axis.get_major_locator()())) if chosen_ticks else None,
+        "ticks": list(formatter.format_ticks(axis.get_major_locator()())) if chosen_labels else None,
         "limits": None if automatic_limits else _numbers(axis.get_view_interval(), noise),
     }
     return _stated(digest)
@@ -168,7 +169,7 @@ def _numbers(values, noise: float, log: bool = False) -> str:
             values, noise = np.log10(np.maximum(values, noise)), 0.0
     largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
     magnitude = math.floor(math.log10(largest) + OFFSET) if largest > 0 else 0
-    step = max(noise, 10.0 ** (magnitude + 1 - SIGNIFICANT_DIGITS))
+    step = max(noise, ROUNDING, 10.0 ** (magnitude + 1 - SIGNIFICANT_DIGITS))
     decimals = max(0, 1 - math.floor(math.log10(step)))
     steps = np.floor(values / step + 0.5 + OFFSET)
     rounded = [round(value * step, decimals) + 0.0 for value in steps.ravel().tolist()]
