@@ -98,7 +98,7 @@ def _at_least_float32(values: Tensor) -> Tensor:
 def rotations(positions: Tensor, head_width: int, base: float = 10_000.0) -> Tensor:
     """Cosine and sine of position * base^(-2p / d_h) for each pair p: (T,) -> (T, d_h / 2, 2) float32.
 
-    Angles are taken in float64: at position 2,047 one in float32 may be off by 1e-4. ValueError if d_h is odd.
+    Angles are taken in float64: at position 2,047 float32 may be off by 1e-4. ValueError if d_h is odd.
     """
     if head_width % 2:
         raise _wrong("head_width", "an even number, since rope turns pairs", head_width)
@@ -107,14 +107,35 @@ def rotations(positions: Tensor, head_width: int, base: float = 10_000.0) -> Ten
     return torch.stack((angles.cos(), angles.sin()), dim=-1).to(positions.device, torch.float32)
 
 
-def rotate(heads: Tensor, rotation: Tensor) -> Tensor:
-    """Turn the pairs (0, 1), (2, 3), ... of every head: heads (B, T, h, d_h), rotation (T, d_h / 2, 2).
+def turn_(heads: Tensor, turns: Tensor) -> None:
+    """Turn the pairs (0, 1), (2, 3), ... of the last axis in place: heads (B, T, n, h, d_h).
 
-    A pair read as a complex number turns by one multiplication; it is done in float32 or wider.
+    A pair read as a complex number turns by one multiplication with turns (T, d_h / 2), in float32 or wider.
     """
-    pairs = torch.view_as_complex(_at_least_float32(heads).unflatten(-1, (-1, 2)))  # (B, T, h, d_h / 2)
-    turned = pairs * torch.view_as_complex(rotation)[:, None]
-    return torch.view_as_real(turned).flatten(-2).type_as(heads)
+    wide = _at_least_float32(heads)  # heads itself, unless in half precision
+    torch.view_as_complex(wide.unflatten(-1, (-1, 2))).mul_(turns[:, None, None])
+    if wide is not heads:
+        heads.copy_(wide)
+
+
+class TurnedQKV(torch.autograd.Function):
+    """qkv (B, T, 3, h, d_h) -> query, key, value (B, h, T, d_h), query and key turned where they lie.
+
+    Turning back is the gradient of turning, so that nothing has to be kept for backward.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, qkv: Tensor, rotation: Tensor) -> tuple[Tensor, ...]:
+        ctx.save_for_backward(rotation)
+        turn_(qkv[:, :, :2], torch.view_as_complex(rotation))
+        return tuple(part.transpose(1, 2) for part in qkv.unbind(2))
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None]:
+        (rotation,) = ctx.saved_tensors
+        grad = torch.stack([part.transpose(1, 2) for part in upstream], dim=2)  # (B, T, 3, h, d_h)
+        turn_(grad[:, :, :2], torch.view_as_complex(rotation).conj())
+        return grad, None
 
 
 class KVCache:
@@ -129,9 +150,9 @@ class KVCache:
     def extend(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Append (B, h, T, d_h) and return everything read so far, (B, h, S, d_h)."""
         start, self.length = self.length, self.length + key.shape[2]
-        self.keys[:, :, start : self.length] = key
-        self.values[:, :, start : self.length] = value
-        return self.keys[:, :, : self.length], self.values[:, :, : self.length]
+        self.keys.narrow(2, start, key.shape[2]).copy_(key)
+        self.values.narrow(2, start, key.shape[2]).copy_(value)
+        return self.keys.narrow(2, 0, self.length), self.values.narrow(2, 0, self.length)
 
 
 class CausalSelfAttention(nn.Module):
@@ -144,12 +165,12 @@ class CausalSelfAttention(nn.Module):
     def forward(self, x: Tensor, positions: Tensor | None, cache: KVCache | None) -> Tensor:
         B, T, d = x.shape
         head_width = d // self.num_heads
-        qk, v = self.qkv(x).split((2 * d, d), dim=-1)
-        qk = qk.view(B, T, 2 * self.num_heads, head_width)  # queries and keys turn together
-        if positions is not None:
-            qk = rotate(qk, rotations(positions, head_width) if positions.dim() == 1 else positions)
-        q, k = qk.transpose(1, 2).chunk(2, dim=1)  # (B, h, T, d_h) each
-        v = v.view(B, T, self.num_heads, head_width).transpose(1, 2)  # (B, h, T, d_h)
+        qkv = self.qkv(x).view(B, T, 3, self.num_heads, head_width)
+        if positions is None:
+            q, k, v = (part.transpose(1, 2) for part in qkv.unbind(2))  # (B, h, T, d_h) each
+        else:
+            turns = rotations(positions, head_width) if positions.dim() == 1 else positions
+            q, k, v = TurnedQKV.apply(qkv, turns)
         if cache is not None:
             k, v = cache.extend(k, v)  # (B, h, S, d_h)
         attended = self.attend(q, k, v)  # (B, h, T, d_h)
@@ -204,7 +225,7 @@ class TransformerDecoderBlock(nn.Module):
         self.attention = CausalSelfAttention(d_model, num_heads, dropout)
         self.norm2 = nn.Identity() if norm == "none" else nn.LayerNorm(d_model)
         self.mlp = MLP(d_model, d_ff, activation)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
 
     def forward(self, x: Tensor, positions: Tensor | None = None, cache: KVCache | None = None) -> Tensor:
         """x (B, T, d) -> (B, T, d).
@@ -261,7 +282,7 @@ class ProofLM(nn.Module):
         options = {"dropout": config.dropout, "activation": config.activation, "norm": config.norm}
         self.token_embedding = nn.Embedding(V, d)
         self.position_embedding = nn.Embedding(C, d) if config.position == "learned" else None
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
         self.blocks = nn.ModuleList(
             TransformerDecoderBlock(d, config.n_heads, config.d_ff, **options) for _ in range(config.n_layers)
         )
@@ -368,7 +389,7 @@ class ProofLM(nn.Module):
         with _evaluating(self), torch.inference_mode():
             for end in range(T, tokens.shape[1]):
                 if cache and end <= context:
-                    hidden = self.forward_hidden(tokens[:, cache[0].length : end], cache)  # steps not read yet
+                    hidden = self.forward_hidden(tokens[:, cache[0].length : end], cache)  # the unread
                 else:
                     hidden = self.forward_hidden(tokens[:, max(0, end - context) : end])
                 logits = self.lm_head(hidden[:, -1])  # (B, V), the last step alone
@@ -426,7 +447,7 @@ def _complete_keys(model: ProofLM, state_dict: dict, prefix: str, *rest: Any) ->
         head = state_dict.setdefault(prefix + "lm_head.weight", embedding)
         if head.data_ptr() != embedding.data_ptr() and not torch.equal(head, embedding):
             error_messages = rest[-1]
-            error_messages.append("lm_head.weight: expected the tied token_embedding.weight, got another matrix")
+            error_messages.append("lm_head.weight: expected the tied token_embedding.weight, got another")
 
 
 def _restore_after_load(model: ProofLM, _: Any) -> None:
@@ -452,8 +473,11 @@ def _choose(
     if temperature == 0:
         return logits.argmax(dim=-1)
     logits = logits.float().cpu()  # the same draw on every device
-    ranked, ids = logits.sort(dim=-1, descending=True, stable=True)  # of equals the lowest id first
-    probabilities = ((ranked - ranked[:, :1]) / temperature)[:, :top_k].softmax(dim=-1)  # (B, min(k, V))
+    scaled = (logits - logits.amax(dim=-1, keepdim=True)) / temperature  # no overflow at any temperature
+    if top_k is None and top_p is None:
+        return torch.multinomial(scaled.softmax(dim=-1), 1, generator=generator).squeeze(-1)
+    ranked, ids = scaled.sort(dim=-1, descending=True, stable=True)  # of equals the lowest id first
+    probabilities = ranked[:, :top_k].softmax(dim=-1)  # (B, min(k, V))
     if top_p is not None:
         likelier = probabilities.cumsum(dim=-1) - probabilities  # what the tokens before this one reach
         probabilities = probabilities.masked_fill(likelier >= top_p, 0.0)
