@@ -149,6 +149,8 @@ class KVCache:
 
     def extend(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Append (B, h, T, d_h) and return everything read so far, (B, h, S, d_h)."""
+        if len(key) != len(self.keys):  # copy_ would spread one row over all
+            raise _wrong("cache", f"room for {len(key)} rows", len(self.keys))
         start, self.length = self.length, self.length + key.shape[2]
         self.keys.narrow(2, start, key.shape[2]).copy_(key)
         self.values.narrow(2, start, key.shape[2]).copy_(value)
@@ -412,18 +414,21 @@ class ProofLM(nn.Module):
     def load(cls, path: str | PathLike, map_location: str | torch.device = "cpu", **changes) -> "ProofLM":
         """The model that `save` wrote, on device map_location and in the dtype that it had.
 
-        changes replace fields of its config: under rope context_length is free, dropout always.
-        Raises OSError if there is no such file, ValueError in one line if it is not ours or does not fit.
+        changes replace fields of its config: under rope context_length is free, dropout always. ValueError
+        in one line if the file is torn, not ours, or does not fit; OSError if it cannot be opened.
         """
         try:
             config, weights = _read(path, map_location)
+        except (FileNotFoundError, IsADirectoryError, PermissionError):
+            raise
+        except Exception as error:  # a foreign or torn file may fail in any way
+            raise ValueError(f"{path}: torn, or not written by save ({type(error).__name__})") from None
+        try:
             with torch.random.fork_rng(devices=[]):  # building draws weights, which the file then replaces
                 model = cls(replace(DecoderConfig(**config), **changes))
             model.load_state_dict(weights, assign=True)
-        except OSError:
-            raise
-        except Exception as error:  # a foreign or torn file may fail in any way
-            raise ValueError(f"{path}: not read as a ProofLM: {' '.join(str(error).split())}") from None
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise ValueError(f"{path}: does not fit: {' '.join(str(error).split())}") from None
         return model
 
 
@@ -473,7 +478,8 @@ def _choose(
     if temperature == 0:
         return logits.argmax(dim=-1)
     logits = logits.float().cpu()  # the same draw on every device
-    scaled = (logits - logits.amax(dim=-1, keepdim=True)) / temperature  # no overflow at any temperature
+    temperature = max(temperature, torch.finfo(torch.float32).tiny)  # as float32 it must not become 0
+    scaled = (logits - logits.amax(dim=-1, keepdim=True)) / temperature  # at most 0: exp cannot overflow
     if top_k is None and top_p is None:
         return torch.multinomial(scaled.softmax(dim=-1), 1, generator=generator).squeeze(-1)
     ranked, ids = scaled.sort(dim=-1, descending=True, stable=True)  # of equals the lowest id first
