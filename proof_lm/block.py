@@ -88,8 +88,7 @@ def masked_cross_entropy(logits: ArrayLike, labels: ArrayLike, loss_mask: ArrayL
     What the mask hides is never read, so labels there may be any filler. ValueError if the leading
     shapes differ or a kept label lies outside 0..V-1.
     """
-    logits, labels = np.asarray(logits, dtype=float), np.asarray(labels)
-    kept = np.asarray(loss_mask, dtype=bool)
+    logits, labels, kept = np.asarray(logits, float), np.asarray(labels), np.asarray(loss_mask, bool)
     if not logits.shape[:-1] == labels.shape == kept.shape:
         raise ValueError(f"logits {logits.shape}, labels {labels.shape}, loss_mask {kept.shape} do not match")
     logits, labels = logits[kept], labels[kept]  # (kept, V), (kept,)

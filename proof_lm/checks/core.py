@@ -4,6 +4,7 @@ A property is checked in two halves. The probe calls the candidate and hands bac
 looks at that data alone. Both run here in one process; a grader runs them in two.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from proof_lm.probes import Answer, run_case
+from proof_lm.probes import Answer, encode, run_case
 
 SEED = 41
 
@@ -130,9 +131,13 @@ def diagnose(prop: Property, cases: Sequence[Case], answers: Sequence[list[Answe
 
 
 def _same_answers(mistake: Mistake, case: Case, given: list[Answer]) -> bool:
-    planted = run_case(mistake.candidate, case.probe, case.calls)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):  # a planted overflow is not the student's
+        warnings.simplefilter("ignore")
+        planted = run_case(mistake.candidate, case.probe, case.calls)
     return len(planted) == len(given) and all(
-        bool(a.error) == bool(b.error) and a.changed == b.changed and same(a.value, b.value)
+        bool(a.error) == bool(b.error)
+        and a.changed == b.changed
+        and (same(a.value, b.value) or encode(a.value) == encode(b.value))  # equal bits: NaN for NaN
         for a, b in zip(planted, given, strict=True)
     )
 
@@ -210,7 +215,8 @@ def _array_difference(actual: Any, expected: Any, rtol: float, atol: float) -> s
     else:
         got, want = got.astype(np.float64), want.astype(np.float64)
         with np.errstate(invalid="ignore"):
-            wrong = ~((got == want) | (np.abs(got - want) <= atol + rtol * np.abs(want)))
+            near = np.isfinite(want) & (np.abs(got - want) <= atol + rtol * np.abs(want))
+            wrong = ~((got == want) | near)
     if not wrong.any():
         return None
     first = tuple(int(i) for i in np.argwhere(wrong)[0])
