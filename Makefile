@@ -47,8 +47,8 @@ $(INSTALLED): requirements.txt constraints.txt pyproject.toml labconfig/override
 		$(shell $(VENV_IS_HERE) || echo FORCE)
 	@test -n "$(PYTHON)" || { echo "ProofLM needs Python 3.11, 3.12 or 3.13; none is on PATH." \
 		"Install one, or name it: make lab PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@$(VENV_IS_HERE) || "$(PYTHON)" -m venv --clear .venv
-	@$(VENV_PYTHON) -m pip install --disable-pip-version-check -c constraints.txt -r requirements.txt
+	@if $(VENV_IS_HERE); then quiet=--quiet; else "$(PYTHON)" -m venv --clear .venv; fi && \
+		$(VENV_PYTHON) -m pip install --disable-pip-version-check $$quiet -c constraints.txt -r requirements.txt
 	@$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@mkdir -p .venv/share/jupyter/lab/settings && cp labconfig/overrides.json .venv/share/jupyter/lab/settings/
 	@$(VENV_PYTHON) -c "import matplotlib.pyplot"  # builds the font cache, which would else warn in a lesson
