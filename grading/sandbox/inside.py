@@ -1,0 +1,317 @@
+"""The only part that runs inside the sandbox; copied there, it imports nothing of this package.
+
+``kernel FD`` becomes one kernel (cold; bubblewrap made the namespaces).
+``warm FD MODULE...`` imports the modules, then forks a kernel for every message on FD (warm; each fork
+makes namespaces of its own). Warm is single-threaded and never reads a request: what it reads, later kernels
+would inherit. ``probe UID`` only looks whether the walls stand.
+
+FD is a Unix socket to the grader. A kernel reads its request there (eight bytes of length, JSON, five listening
+sockets), shuts itself in, says one byte (the kernel tells the grader who sent it) and waits for one in return.
+"""
+
+import base64
+import contextlib
+import ctypes
+import gc
+import importlib
+import importlib.util
+import json
+import os
+import resource
+import signal
+import socket
+import struct
+import sys
+
+WORK, TEMPORARY, SHARED_MEMORY = "/tmp/work", "/tmp", "/dev/shm"
+CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = (
+    0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)  # fmt: skip
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 1, 4, 22, 38, 2
+CAPABILITY_VERSION_3 = 0x20080522
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def call(name, *arguments):
+    """A libc function that sets errno; raises OSError naming it."""
+    if getattr(libc, name)(*arguments) < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+
+
+def receive(connection):
+    """(request, listening sockets): the grader's message to one kernel."""
+    head, descriptors, _, _ = socket.recv_fds(connection, 8, 8)
+    (length,) = struct.unpack("=Q", head)
+    body = bytearray()
+    while len(body) < length:
+        chunk = connection.recv(min(1 << 20, length - len(body)))
+        if not chunk:
+            raise EOFError("the grader hung up before the request was complete")
+        body += chunk
+    return json.loads(bytes(body)), [socket.socket(fileno=number) for number in descriptors]
+
+
+def close_all_but(*kept):
+    """Close every descriptor above stderr except ``kept``."""
+    low = 3
+    for number in sorted(kept):
+        os.closerange(low, number)
+        low = number + 1
+    os.closerange(low, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+# --- walls ------------------------------------------------------------------------------------------------------
+
+
+def leave_namespaces():
+    """New ipc, pid, mount and network namespaces; an ordinary user needs a user namespace to be allowed."""
+    flags = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET
+    uid, gid = os.geteuid(), os.getegid()
+    call("unshare", flags if uid == 0 else flags | CLONE_NEWUSER)
+    if uid != 0:
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(text)
+
+
+def mount_private(uid, file_bytes):
+    """Own /proc and empty temporary folders over those of the warm process; all else stays read-only."""
+    owner = uid if os.geteuid() == 0 else os.geteuid()
+    call("mount", None, b"/", None, MS_REC | MS_PRIVATE, None)
+    options = f"size={file_bytes},nr_inodes=65536,mode=1777,uid={owner}".encode()
+    for path in (TEMPORARY, SHARED_MEMORY):
+        call("mount", b"tmpfs", path.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, options)
+    call("mount", b"devpts", b"/dev/pts", b"devpts", MS_NOSUID | MS_NOEXEC, b"newinstance,ptmxmode=0666,mode=620")
+    call("mount", b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None)
+
+
+def drop_privileges(uid):
+    """A fresh user if we are root, no capabilities and none to be had, closed to others of the same user."""
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    call("capset", struct.pack("=Ii", CAPABILITY_VERSION_3, 0), bytes(24))
+    call("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def install_filter(program):
+    """The system call filter; bubblewrap has installed it for a cold kernel."""
+    buffer = ctypes.create_string_buffer(program, len(program))
+    pointer = struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))
+    call("prctl", PR_SET_SECCOMP, SECCOMP_MODE_FILTER, pointer, 0, 0)
+
+
+def limit(limits):
+    """Hard limits (nobody here may raise them), and first to go when the machine runs short of memory."""
+    for name, value in limits.items():
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
+    with contextlib.suppress(PermissionError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+
+
+def check_walls():
+    """Refuse to run anything if a wall is missing: the last look before a stranger's code."""
+    with open("/proc/self/status") as file:
+        status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+    holds = {
+        "ordinary user": "0" not in status["Uid"].split(),
+        "no capabilities": all(int(status[f"Cap{kind}"], 16) == 0 for kind in ("Inh", "Prm", "Eff", "Amb")),
+        "no new privileges": status["NoNewPrivs"] == "1",
+        "system call filter": status["Seccomp"] == "2",
+        "own process namespace": os.getppid() <= 1,
+        "no network": [line.split(":")[0].strip() for line in open("/proc/self/net/dev")][2:] in ([], ["lo"]),
+        "read-only root": bool(os.statvfs("/").f_flag & os.ST_RDONLY),
+    }
+    missing = [wall for wall, there in holds.items() if not there]
+    if missing:
+        raise RuntimeError(f"sandbox incomplete: {', '.join(missing)}")
+
+
+# --- kernel -----------------------------------------------------------------------------------------------------
+
+
+def split(connection, request, listeners):
+    """Fork the kernel; stay behind as process 1, which buries orphans and takes everything along when it ends."""
+    limit(request["limits"])
+    kernel = os.fork()
+    if kernel == 0:
+        call("prctl", PR_SET_DUMPABLE, 1, 0, 0, 0)  # its own /proc/self; process 1 stays closed to it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        run_kernel(connection, request, listeners)
+    # after setuid, which would clear it; the sender is outside, so even a first process must obey
+    call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL if request["dies_with_parent"] else 0, 0, 0, 0)
+    close_all_but()
+    while True:
+        number, status = os.wait()
+        if number == kernel:
+            os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+def run_kernel(connection, request, listeners):
+    """Place the files, tell the grader, wait for its word, be an IPython kernel; never returns."""
+    check_walls()
+    os.makedirs(WORK, mode=0o700)
+    os.chdir(WORK)
+    for name, content in request["files"].items():
+        if os.path.dirname(name):
+            os.makedirs(os.path.dirname(name), exist_ok=True)
+        with open(name, "xb") as file:
+            file.write(base64.b64decode(content))
+    connection.sendall(b"\0")
+    if not connection.recv(1):
+        os._exit(1)
+    connection.close()
+    application = kernel_application().instance(listeners, request["connection"])
+    application.initialize(request["arguments"])
+    sys.path[:] = [*filter(os.path.isdir, filter(None, sys.path)), WORK]  # last: no file here shadows a library
+    with contextlib.suppress(KeyboardInterrupt, SystemExit):
+        application.start()
+    os._exit(0)
+
+
+def kernel_application():
+    """IPKernelApp that serves on sockets made by the grader, so that no path is shared with the sandbox."""
+    import zmq
+    from ipykernel.heartbeat import Heartbeat
+    from ipykernel.kernelapp import IPKernelApp
+
+    def bind(listener, server):
+        server.setsockopt(zmq.USE_FD, listener.detach())
+        server.bind("ipc:///kernel")  # a name only: the descriptor is bound already
+        server.setsockopt(zmq.USE_FD, -1)
+
+    class GivenHeartbeat(Heartbeat):
+        listener = None
+
+        def _bind_socket(self):
+            bind(self.listener, self.socket)
+
+    class GivenSocketsApp(IPKernelApp):
+        ignore_cwd = True
+
+        def __init__(self, listeners, connection, **options):
+            super().__init__(**options)
+            self.listeners = dict(enumerate(listeners, start=1))
+            self.given_connection = connection
+
+        def init_connection_file(self):
+            self.load_connection_info(self.given_connection)
+
+        def write_connection_file(self, **options):
+            """The grader has one."""
+
+        def _bind_socket(self, s, port):
+            bind(self.listeners.pop(port), s)
+            s.bind(f"inproc://channel-{port}")  # for the kernel's own client: the last endpoint must be reachable
+            return port
+
+        def init_heartbeat(self):
+            self.heartbeat = GivenHeartbeat(zmq.Context(), (self.transport, self.ip, self.hb_port))
+            self.heartbeat.listener = self.listeners.pop(self.hb_port)
+            self.heartbeat.start()
+
+    return GivenSocketsApp
+
+
+# --- warm -------------------------------------------------------------------------------------------------------
+
+
+def preload(modules):
+    """Import what every submission imports; raises RuntimeError if that started a thread."""
+    os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"  # as ipykernel sets it; read at import
+    for name in modules:
+        if importlib.util.find_spec(name.partition(".")[0]):
+            importlib.import_module(name)
+    kernel_application()
+    threads = len(os.listdir("/proc/self/task"))
+    if threads != 1:
+        raise RuntimeError(f"importing {', '.join(modules)} started {threads - 1} thread(s); forking is not safe")
+
+
+def reseed():
+    """Random numbers as a new interpreter has them: NumPy's from the system, torch's from its fixed seed."""
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(sys.modules["torch"].initial_seed())
+
+
+def serve(control, modules):
+    """Fork a kernel for every message (one byte, its socket and its stderr) until the grader hangs up."""
+    try:
+        preload(modules)
+    except Exception as error:
+        control.sendall(f"{type(error).__name__}: {error}".encode()[:4000])
+        return
+    gc.collect()
+    gc.disable()
+    gc.freeze()  # later collections in the forks leave the shared pages alone
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps for us
+    control.sendall(b"ready")
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(control, 1, 2)
+        if not message:
+            return
+        if os.fork() == 0:
+            become_child(control, *descriptors)
+        for number in descriptors:
+            os.close(number)
+
+
+def become_child(control, socket_number, stderr_number):
+    """From here on nothing is shared with the warm process but memory that it will not write again."""
+    try:
+        control.close()
+        stdin, writer = os.pipe()
+        os.close(writer)
+        for source, target in ((stdin, 0), (stderr_number, 1), (stderr_number, 2)):
+            os.dup2(source, target)
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            if signal.getsignal(number) not in (signal.SIG_DFL, None):
+                signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # as every Python has it
+        os.setsid()
+        connection = socket.socket(fileno=socket_number)
+        request, listeners = receive(connection)
+        close_all_but(socket_number, *(listener.fileno() for listener in listeners))
+        leave_namespaces()
+        if os.fork() != 0:  # the first process of a pid namespace is the first one forked into it
+            os._exit(0)
+        mount_private(request["uid"], request["file_bytes"])
+        drop_privileges(request["uid"])
+        install_filter(base64.b64decode(request["filter"]))
+        reseed()
+        gc.enable()
+        split(connection, request, listeners)
+    except BaseException as error:
+        os.write(2, f"{type(error).__name__}: {error}\n".encode())
+        os._exit(1)
+
+
+def main():
+    role, number, *rest = sys.argv[1:]
+    if role == "probe":
+        drop_privileges(int(number))
+        check_walls()
+        return
+    connection = socket.socket(fileno=int(number))
+    if role == "warm":
+        serve(connection, rest)
+        return
+    try:
+        request, listeners = receive(connection)
+        close_all_but(int(number), *(listener.fileno() for listener in listeners))
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # which process 1 ignores
+        drop_privileges(request["uid"])
+        split(connection, request, listeners)
+    except BaseException as error:
+        os.write(2, f"{type(error).__name__}: {error}\n".encode())
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

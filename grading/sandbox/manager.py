@@ -1,0 +1,122 @@
+"""Kernel manager and client for sandboxed kernels; give the manager to nbclient, it needs to know nothing else."""
+
+from __future__ import annotations
+
+import time
+from queue import Empty
+from typing import Any
+
+import zmq.asyncio
+from jupyter_client.asynchronous import AsyncKernelClient
+from jupyter_client.channels import AsyncZMQSocketChannel
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.provisioning import LocalProvisioner
+from traitlets import Bool, Instance, Type
+
+from grading.sandbox.policy import Policy
+from grading.sandbox.provisioner import SandboxProvisioner
+
+RECEIVE_QUEUE = 1000  # messages held for us before the kernel has to wait
+
+
+class BoundedChannel(AsyncZMQSocketChannel):
+    """Counts what comes in; beyond the policy's output_bytes, or when a message is malformed, ends the kernel."""
+
+    received = 0
+    manager: SandboxedKernelManager
+
+    async def _recv(self, **kwargs: Any) -> dict[str, Any]:
+        while True:
+            frames = await self.socket.recv_multipart(**kwargs)
+            self.received += sum(map(len, frames))
+            if self.received > self.manager.policy.output_bytes:
+                self.manager.stop(f"sent more than {self.manager.policy.output_bytes / 2**20:g} MiB of output")
+                continue
+            try:
+                _, message = self.session.feed_identities(frames)
+                return self.session.deserialize(message)
+            except (ValueError, TypeError, KeyError, IndexError, RecursionError):
+                self.manager.stop("sent a message that is no Jupyter message")
+
+
+class BoundedClient(AsyncKernelClient):
+    """Client whose sockets refuse a message over the policy's message_bytes before it takes memory."""
+
+    shell_channel_class = iopub_channel_class = stdin_channel_class = control_channel_class = Type(BoundedChannel)
+
+    def _context_default(self) -> zmq.asyncio.Context:
+        self._created_context = True
+        context = zmq.asyncio.Context()
+        context.setsockopt(zmq.MAXMSGSIZE, self.parent.policy.message_bytes)
+        context.setsockopt(zmq.RCVHWM, RECEIVE_QUEUE)
+        return context
+
+    def start_channels(self, *args: Any, **kwargs: Any) -> None:
+        super().start_channels(*args, **kwargs)
+        for channel in (self.shell_channel, self.iopub_channel, self.stdin_channel, self.control_channel):
+            channel.manager = self.parent
+
+    async def wait_for_ready(self, timeout: float | None = None) -> None:
+        """Return when kernel and output channel answer; raises RuntimeError if they don't within ``timeout`` s.
+
+        Ends with the idle status of our own question, where the stock client waits for a silence of 0.2 s.
+        """
+        deadline = time.monotonic() + (timeout or float("inf"))
+        while time.monotonic() < deadline:
+            request = self.kernel_info()
+            try:
+                while (reply := await self.get_shell_msg(timeout=1))["parent_header"].get("msg_id") != request:
+                    pass
+                self._handle_kernel_info_reply(reply)
+                while True:
+                    status = await self.get_iopub_msg(timeout=0.2)
+                    if (
+                        status["parent_header"].get("msg_id") == request
+                        and status["content"].get("execution_state") == "idle"
+                    ):
+                        return
+            except Empty:
+                if not await self.is_alive():
+                    raise RuntimeError(f"the kernel ended before it answered: {self.parent.last_words}") from None
+        raise RuntimeError(f"the kernel did not answer within {timeout:g} s")
+
+
+class SandboxedKernelManager(AsyncKernelManager):
+    """Manager of one kernel under ``policy``; ``unsafe`` starts an ordinary kernel instead, with no walls at all.
+
+    Where no sandbox can be made, start_kernel raises SandboxError with the reason; it never falls back to unsafe.
+    """
+
+    policy = Instance(Policy, ())
+    unsafe = Bool(False, help="run stranger's code with the grader's own rights; record `isolation` with the grade")
+    client_class = "grading.sandbox.manager.BoundedClient"
+    client_factory = Type(BoundedClient)
+
+    async def _async_pre_start_kernel(self, **kwargs: Any) -> tuple[list[str], dict[str, Any]]:
+        if self.provisioner is None:
+            kind = LocalProvisioner if self.unsafe else SandboxProvisioner
+            self.provisioner = kind(kernel_id=self.kernel_id, kernel_spec=self.kernel_spec, parent=self)
+        return await super()._async_pre_start_kernel(**kwargs)
+
+    @property
+    def isolation(self) -> str | None:
+        """``"warm"``, ``"cold"`` or ``"none"`` once started; belongs in the grade's record."""
+        return "none" if self.unsafe else getattr(self.provisioner, "isolation", None)
+
+    @property
+    def stopped_because(self) -> str | None:
+        """The limit that ended the kernel, in words; None if none did."""
+        return getattr(self.provisioner, "stopped_because", None)
+
+    def stop(self, reason: str) -> None:
+        """End the kernel now and keep the reason."""
+        if isinstance(self.provisioner, SandboxProvisioner) and self.provisioner.process:
+            self.provisioner.process.stop(reason)
+        elif isinstance(self.provisioner, LocalProvisioner) and self.provisioner.process:
+            self.provisioner.process.kill()
+
+    @property
+    def last_words(self) -> str:
+        """The end of what an ended kernel wrote to its raw standard streams."""
+        process = getattr(self.provisioner, "process", None)
+        return getattr(process, "last_words", "") or self.stopped_because or "it left no message"
