@@ -205,7 +205,10 @@ def difference(actual: Any, expected: Any, rtol: float, atol: float) -> str | No
 def _array_difference(actual: Any, expected: Any, rtol: float, atol: float) -> str | None:
     if actual is None or isinstance(actual, (str, dict)):
         return f"{kind(np.asarray(expected))} was expected, {kind(actual)} came"
-    got, want = np.asarray(actual), np.asarray(expected)
+    try:
+        got, want = np.asarray(actual), np.asarray(expected)
+    except ValueError:  # arrays of different shapes make no array
+        return f"{kind(expected)} was expected, {kind(actual)} came"
     if got.shape != want.shape:
         return f"shape {want.shape} was expected, shape {got.shape} came"
     if (want.dtype == bool) != (got.dtype == bool):
