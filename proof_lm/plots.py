@@ -8,7 +8,9 @@ type of its own; `pytest --nbval` compares that digest, and a wrong curve or tit
 import base64
 import hashlib
 import io
+import itertools
 import math
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -63,33 +65,120 @@ def heat_map(
     annotate: str | None = None,
     limits: tuple[float, float] | None = None,
     noise: float = 0.0,
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
 ) -> None:
     """Show a matrix (rows, columns) as colours, row 0 on top, with a colour bar.
 
+    rows, columns: names beside the rows and under the columns; None numbers them from 0.
     annotate: format of the number written into each cell, such as ".2f"; None writes none.
     limits: values at the two ends of the colour scale; None takes the smallest and the largest.
     """
-    values = np.asarray(values)
-    if values.ndim != 2:
-        raise ValueError(f"values: expected a matrix (rows, columns), got shape {values.shape}")
-    low, high = limits or (None, None)
-    figure, axes = plt.subplots(figsize=(1.8 + 0.45 * values.shape[1], 1.2 + 0.45 * values.shape[0]))
-    image = axes.imshow(values, cmap="cividis", vmin=low, vmax=high)
-    if annotate is not None:
-        middle = sum(image.get_clim()) / 2
-        for (row, column), value in np.ndenumerate(values):
-            style = {
-                "ha": "center",
-                "va": "center",
-                "fontsize": 8,
-                "color": "black" if value > middle else "white",
-            }
-            axes.text(column, row, format(value, annotate), **style)
-    axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
-    axes.set_xticks(range(values.shape[1]))
-    axes.set_yticks(range(values.shape[0]))
-    figure.colorbar(image, ax=axes)
+    style = {"annotate": annotate, "limits": limits, "noise": noise, "rows": rows, "columns": columns}
+    heat_maps({title: values}, xlabel, ylabel, alt, **style)
+
+
+def heat_maps(
+    panels: Mapping[str, np.ndarray],
+    xlabel: str,
+    ylabel: str,
+    alt: str,
+    *,
+    annotate: str | None = None,
+    limits: tuple[float, float] | None = None,
+    noise: float = 0.0,
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+) -> None:
+    """Show matrices of one shape side by side, each under its title, on one colour scale; else as `heat_map`."""
+    matrices = [np.asarray(values, dtype=float) for values in panels.values()]
+    height, width = matrices[0].shape if matrices[0].ndim == 2 else (0, 0)
+    for title, values in zip(panels, matrices, strict=True):
+        if values.ndim != 2 or values.shape != (height, width):
+            raise ValueError(f"{title}: expected a matrix (rows, columns) like the first, got shape {values.shape}")
+    low, high = limits or (min(map(np.min, matrices)), max(map(np.max, matrices)))
+    size = ((0.6 + 0.45 * width) * len(matrices) + 1.2, 1.2 + 0.45 * height)
+    figure, (row,) = plt.subplots(1, len(matrices), figsize=size, squeeze=False, layout="constrained")
+    for axes, title, values in zip(row, panels, matrices, strict=True):
+        image = axes.imshow(values, cmap="cividis", vmin=low, vmax=high)
+        for (y, x), value in np.ndenumerate(values if annotate else np.empty((0, 0))):
+            color = "black" if value > (low + high) / 2 else "white"
+            axes.text(x, y, format(value, annotate), ha="center", va="center", fontsize=8, color=color)
+        axes.set(title=title, xlabel=xlabel, ylabel=ylabel if axes is row[0] else "")
+        axes.set_xticks(range(width), columns)
+        axes.set_yticks(range(height), rows)
+    figure.colorbar(image, ax=list(row))
     show_figure(figure, alt, noise)
+
+
+def line_plot(
+    x: np.ndarray,
+    curves: Mapping[str, np.ndarray],
+    title: str,
+    xlabel: str,
+    ylabel: str,
+    alt: str,
+    *,
+    log: bool = False,
+    markers: bool = False,
+    noise: float = 0.0,
+) -> None:
+    """Show named curves over the same x, told apart by line style as well as by colour.
+
+    log: logarithmic y axis. markers: a marker at every point, for few points.
+    """
+    figure, axes = plt.subplots(figsize=(6, 3.6))
+    colors = plt.get_cmap("cividis")([0.0, 0.45, 0.7, 0.9])
+    styles = itertools.cycle(zip(("-", "--", "-.", ":"), ("o", "s", "^", "D"), colors, strict=True))
+    for (name, y), (line, marker, color) in zip(curves.items(), styles, strict=False):
+        axes.plot(x, y, line, marker=marker if markers else None, color=color, label=name)
+    axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
+    if log:
+        axes.set_yscale("log")
+    if len(curves) > 1:
+        axes.legend()
+    axes.grid(alpha=0.3)
+    show_figure(figure, alt, noise)
+
+
+def feature_dots(panels: Mapping[str, np.ndarray], alt: str) -> None:
+    """Show arrays (T, d) side by side: the d features of each position as dots, their mean and spread beside them."""
+    figure, row = plt.subplots(1, len(panels), figsize=(4.2 * len(panels), 3.4), squeeze=False)
+    for axes, (title, values) in zip(row[0], panels.items(), strict=True):
+        time = np.arange(len(values))
+        axes.plot(time, values, "o", color="0.55", markersize=4)
+        mean, spread = values.mean(axis=-1), values.std(axis=-1)
+        axes.errorbar(time + 0.2, mean, spread, fmt="D", color="black", markersize=4, capsize=3, label="mean ± std")
+        axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
+        axes.set(title=title, xlabel="position t", ylabel="feature value", xticks=time)
+    row[0, 0].legend()
+    figure.tight_layout()
+    show_figure(figure, alt)
+
+
+def block_graphs(graphs: Mapping[str, Sequence[tuple[Sequence[str], Sequence[str]]]], alt: str) -> None:
+    """Draw blocks as graphs side by side, the stream running upwards.
+
+    Each graph lists its sublayers as (boxes on the branch, boxes on the stream after the sum).
+    """
+    figure, row = plt.subplots(1, len(graphs), figsize=(3.2 * len(graphs), 4.6), squeeze=False)
+    for axes, (title, sublayers) in zip(row[0], graphs.items(), strict=True):
+        height = 0.0
+        for branch, after in sublayers:
+            leaves, joins = height + 0.4, height + len(branch) + 1
+            axes.plot([0, 1, 1, 0], [leaves, leaves, joins, joins], color="black", linewidth=1.2, zorder=0)
+            axes.plot(0.3, joins, "<", color="black")
+            boxes = [(1, leaves + 0.6 + index, name) for index, name in enumerate(branch)]
+            boxes += [(0, joins, "+")] + [(0, joins + 1 + index, name) for index, name in enumerate(after)]
+            for x, y, name in boxes:
+                style = {"boxstyle": "circle" if name == "+" else "round", "facecolor": "white"}
+                axes.text(x, y, name, ha="center", va="center", bbox=style)
+            height = joins + len(after)
+        axes.plot([0, 0], [0, height + 0.8], color="0.6", linewidth=4, zorder=-1)
+        axes.plot(0, height + 0.8, "^", color="0.6", markersize=10)
+        axes.set(title=title, xlim=(-0.7, 1.8), ylim=(-0.3, height + 1))
+        axes.axis("off")
+    show_figure(figure, alt)
 
 
 def figure_digest(figure: Figure, noise: float = 0.0) -> dict:
