@@ -95,7 +95,7 @@ def heat_maps(
     height, width = matrices[0].shape if matrices[0].ndim == 2 else (0, 0)
     for title, values in zip(panels, matrices, strict=True):
         if values.ndim != 2 or values.shape != (height, width):
-            raise ValueError(f"{title}: expected a matrix (rows, columns) like the first, got shape {values.shape}")
+            raise ValueError(f"values: expected a matrix (rows, columns) under {title!r}, got shape {values.shape}")
     low, high = limits or (min(map(np.min, matrices)), max(map(np.max, matrices)))
     size = ((0.6 + 0.45 * width) * len(matrices) + 1.2, 1.2 + 0.45 * height)
     figure, (row,) = plt.subplots(1, len(matrices), figsize=size, squeeze=False, layout="constrained")
