@@ -29,10 +29,12 @@ from proof_lm.block import (
 from proof_lm.depth import gradient_norm_by_depth
 from proof_lm.gradients import (
     attention_backward,
+    attention_sublayer_backward,
     cross_entropy_backward,
     decoder_block_backward,
     directional_gradient_check,
     feed_forward_backward,
+    feed_forward_sublayer_backward,
     finite_difference_gradient,
     gelu_backward,
     gradient_check,
@@ -49,6 +51,7 @@ __all__ = [
     "LayerNorm",
     "MultiHeadAttention",
     "attention_backward",
+    "attention_sublayer_backward",
     "batched_multi_head_attention",
     "causal_attention",
     "causal_mask",
@@ -58,6 +61,7 @@ __all__ = [
     "directional_gradient_check",
     "feed_forward",
     "feed_forward_backward",
+    "feed_forward_sublayer_backward",
     "finite_difference_gradient",
     "gelu",
     "gelu_backward",

@@ -186,6 +186,33 @@ def feed_forward_backward(
     return d_values, d_w1, d_before.sum(axis=positions), d_w2, upstream.sum(axis=positions)
 
 
+def attention_sublayer_backward(
+    values: NDArray, attention_weights: tuple, heads: int, upstream: NDArray
+) -> tuple[NDArray, Gradients]:
+    """Backward of values + attention(norm(values)), the first half of decoder_block.
+
+    values, upstream (..., T, d), weights (gamma1, beta1, wq, wk, wv, wo) -> d_values, gradients of the weights.
+    """
+    gamma, beta, *projections = attention_weights
+    normed = layer_norm(values, gamma, beta)
+    d_normed, *d_projections = multi_head_attention_backward(normed, *projections, heads, upstream)
+    d_values, *d_norm = layer_norm_backward(values, gamma, 1e-5, d_normed)
+    return upstream + d_values, (*d_norm, *d_projections)  # the residual path passes upstream on unchanged
+
+
+def feed_forward_sublayer_backward(
+    values: NDArray, feed_forward_weights: tuple, upstream: NDArray
+) -> tuple[NDArray, Gradients]:
+    """Backward of values + feed_forward(norm(values)), the second half of decoder_block.
+
+    values, upstream (..., d), weights (gamma2, beta2, w1, b1, w2, b2) -> d_values, gradients of the weights.
+    """
+    gamma, beta, *layers = feed_forward_weights
+    d_normed, *d_layers = feed_forward_backward(layer_norm(values, gamma, beta), *layers, upstream)
+    d_values, *d_norm = layer_norm_backward(values, gamma, 1e-5, d_normed)
+    return upstream + d_values, (*d_norm, *d_layers)
+
+
 def decoder_block_backward(
     values: NDArray, attention_weights: tuple, feed_forward_weights: tuple, heads: int, upstream: NDArray
 ) -> tuple[NDArray, Gradients, Gradients]:
@@ -196,17 +223,10 @@ def decoder_block_backward(
     Raises ValueError if heads does not divide d.
     """
     gamma1, beta1, *projections = attention_weights
-    gamma2, beta2, *layers = feed_forward_weights
-    normed1 = layer_norm(values, gamma1, beta1)
-    middle = values + multi_head_attention(normed1, *projections, heads)[0]
-    normed2 = layer_norm(middle, gamma2, beta2)
-
-    d_normed2, *d_layers = feed_forward_backward(normed2, *layers, upstream)
-    d_branch, *d_norm2 = layer_norm_backward(middle, gamma2, 1e-5, d_normed2)
-    d_middle = upstream + d_branch  # the residual path and the branch meet again
-    d_normed1, *d_projections = multi_head_attention_backward(normed1, *projections, heads, d_middle)
-    d_branch, *d_norm1 = layer_norm_backward(values, gamma1, 1e-5, d_normed1)
-    return d_middle + d_branch, (*d_norm1, *d_projections), (*d_norm2, *d_layers)
+    middle = values + multi_head_attention(layer_norm(values, gamma1, beta1), *projections, heads)[0]
+    d_middle, d_feed_forward = feed_forward_sublayer_backward(middle, feed_forward_weights, upstream)
+    d_values, d_attention = attention_sublayer_backward(values, attention_weights, heads, d_middle)
+    return d_values, d_attention, d_feed_forward
 
 
 def cross_entropy_backward(logits: NDArray, labels: ArrayLike, loss_mask: ArrayLike) -> NDArray:
