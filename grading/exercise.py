@@ -18,6 +18,13 @@ class Part:
     points: float
 
 
+def parts(properties: Sequence[Property], points: Sequence[float]) -> tuple[Part, ...]:
+    """Each property with its points, in order. Raises ValueError when their numbers differ."""
+    if len(properties) != len(points):
+        raise ValueError(f"points: {len(properties)} properties but {len(points)} numbers of points")
+    return tuple(Part(prop, worth) for prop, worth in zip(properties, points, strict=True))
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What a submission earned in one exercise, and why not more."""
@@ -75,7 +82,9 @@ class Exercise:
         return self.judge(seed, answer_plan(self.plan(seed), candidate))
 
     def _verdict(self, results: Sequence[tuple[Part, Finding | None]]) -> Verdict:
-        earned = sum(part.points for part, finding in results if not finding)
+        held = [part for part, finding in results if not finding]
+        substance = any(not part.property.manners for part in held)
+        earned = sum(part.points for part in held) if substance else 0
         return Verdict(self.id, float(earned), self.points, tuple(f for _, f in results if f))
 
 

@@ -7,7 +7,7 @@ from functools import cache
 
 from grading.exercise import Exercise
 
-PROBLEM_SETS = ("p4",)
+PROBLEM_SETS = ("p4", "p4_backward")
 
 
 @cache

@@ -52,6 +52,7 @@ class Property:
     lesson: str = ""  # where the lesson proves it
     mistakes: tuple[Mistake, ...] = ()
     judges_errors: bool = False
+    manners: bool = False  # about how the code behaves, not about what it gives: worth nothing by itself
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from functools import cache
 
 from proof_lm.checks.core import SEED, Property, PropertyFailed, find
 
-PROBLEM_SETS = ("p4",)  # modules of proof_lm.checks that define EXERCISES
+PROBLEM_SETS = ("p4", "p4_backward")  # modules of proof_lm.checks that define EXERCISES
 _passed: dict[str, bool] = {}  # in this session: exercise -> its public properties all hold
 
 

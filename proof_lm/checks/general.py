@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from proof_lm.checks.core import Case, Mistake, Property, difference
+from proof_lm.checks.core import Case, Mistake, Property, difference, kind
 from proof_lm.probes import Answer, run_case
 
 Cases = Callable[[np.random.Generator], Sequence[Case]]
@@ -21,12 +21,19 @@ def matches(
     tolerance: str = "rtol 1e-6, atol 1e-9: float64 rounding of a few hundred terms, far below any mistake",
     lesson: str = "",
     mistakes: tuple[Mistake, ...] = (),
+    item: int | None = None,
 ) -> Property:
-    """The candidate's results equal those of `reference` within the tolerance."""
+    """The candidate's results, or one item of each, equal those of `reference` within the tolerance."""
 
     def judge(case: Case, values: list) -> str | None:
         wanted = [answer.value for answer in run_case(reference, case.probe, case.calls)]
-        found = (difference(value, want, rtol, atol) for value, want in zip(values, wanted, strict=True))
+        pairs = list(zip(values, wanted, strict=True))
+        if item is not None:
+            odd = [v for v, w in pairs if not isinstance(v, (tuple, list)) or len(v) != len(w)]
+            if odd:
+                return f"{len(wanted[0])} results were expected, {kind(odd[0])} came"
+            pairs = [(value[item], want[item]) for value, want in pairs]
+        found = (difference(value, want, rtol, atol) for value, want in pairs)
         return next((text for text in found if text), None)
 
     return Property(name, meaning, cases, judge, tolerance, lesson, mistakes)
@@ -58,7 +65,8 @@ def leaves_inputs_alone(cases: Cases, lesson: str = "") -> Property:
         return None
 
     meaning = "A caller's arrays are the same after the call as before it."
-    return Property("arguments are left unchanged", meaning, cases, judge, lesson=lesson, judges_errors=True)
+    name = "arguments are left unchanged"
+    return Property(name, meaning, cases, judge, lesson=lesson, judges_errors=True, manners=True)
 
 
 def repeats(cases: Cases, lesson: str = "") -> Property:
@@ -69,10 +77,9 @@ def repeats(cases: Cases, lesson: str = "") -> Property:
             if answer.error:
                 return f"a result was expected, your code raised {answer.error}"
             if not answer.repeats:
-                return (
-                    "a second call with the same arguments gave another result: state is kept or drawn anew"
-                )
+                return "a second call with the same arguments gave another result: state is kept or drawn anew"
         return None
 
     meaning = "The result depends on the arguments alone."
-    return Property("same arguments, same result", meaning, cases, judge, lesson=lesson, judges_errors=True)
+    name = "same arguments, same result"
+    return Property(name, meaning, cases, judge, lesson=lesson, judges_errors=True, manners=True)

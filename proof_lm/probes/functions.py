@@ -13,7 +13,7 @@ def call(candidate: Callable, *arguments: Any) -> Any:
 
 def call_strided(candidate: Callable, *arguments: Any) -> Any:
     """The candidate's result on the same arrays laid out with gaps in memory (not contiguous)."""
-    return candidate(*(_with_gaps(item) if isinstance(item, np.ndarray) else item for item in arguments))
+    return candidate(*(with_gaps(item) if isinstance(item, np.ndarray) else item for item in arguments))
 
 
 def call_keywords(candidate: Callable, keywords: dict[str, Any], *arguments: Any) -> Any:
@@ -21,7 +21,11 @@ def call_keywords(candidate: Callable, keywords: dict[str, Any], *arguments: Any
     return candidate(*arguments, **keywords)
 
 
-def _with_gaps(array: np.ndarray) -> np.ndarray:
-    wide = np.zeros((*array.shape, 2), dtype=array.dtype)
-    wide[..., 0] = array
-    return wide[..., 0]
+def with_gaps(array: np.ndarray) -> np.ndarray:
+    """The same numbers as a view with uneven gaps in memory, so that flattening it must copy."""
+    if not array.ndim:
+        return array
+    wide = np.zeros((*array.shape[:-1], 2 * array.shape[-1] + 1), dtype=array.dtype)
+    view = wide[..., :-1:2]
+    view[...] = array
+    return view

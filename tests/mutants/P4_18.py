@@ -1,0 +1,180 @@
+# %% setup
+import numpy as np
+
+# %% right: one entry at a time
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    gradient = np.zeros_like(parameter)
+    for index in np.ndindex(parameter.shape):
+        up, down = parameter.copy(), parameter.copy()
+        up[index] += epsilon
+        down[index] -= epsilon
+        gradient[index] = (loss_fn(up) - loss_fn(down)) / (2 * epsilon)
+    return gradient
+
+# %% right: in place with the entry put back
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    work = np.array(parameter, dtype=np.float64)
+    gradient = np.empty(work.shape)
+    for index in np.ndindex(work.shape):
+        old = work[index]
+        work[index] = old + epsilon
+        up = loss_fn(work)
+        work[index] = old - epsilon
+        down = loss_fn(work)
+        work[index] = old
+        gradient[index] = float(up - down) / (2 * epsilon)
+    return gradient
+
+# %% right: flat identity steps
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    steps = epsilon * np.eye(parameter.size).reshape(-1, *parameter.shape)
+    slopes = [(loss_fn(parameter + s) - loss_fn(parameter - s)) / epsilon / 2 for s in steps]
+    return np.array(slopes).reshape(parameter.shape)
+
+# %% right: iterator over indices
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    result = {}
+    it = np.nditer(parameter, flags=["multi_index"])
+    while not it.finished:
+        e = np.zeros(parameter.shape)
+        e[it.multi_index] = epsilon
+        result[it.multi_index] = (loss_fn(parameter + e) - loss_fn(parameter - e)) / (2 * epsilon)
+        it.iternext()
+    gradient = np.zeros(parameter.shape)
+    for index, slope in result.items():
+        gradient[index] = slope
+    return gradient
+
+# %% right: the caller's array moved and put back
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    gradient = np.zeros(parameter.shape)
+    for index in np.ndindex(parameter.shape):
+        old = parameter[index]
+        parameter[index] = old + epsilon
+        up = float(loss_fn(parameter))
+        parameter[index] = old - epsilon
+        down = float(loss_fn(parameter))
+        parameter[index] = old
+        gradient[index] = (up - down) / (2 * epsilon)
+    return gradient
+
+# %% wrong: forward difference -> forward only
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    gradient, base = np.zeros_like(parameter), loss_fn(parameter)
+    for index in np.ndindex(parameter.shape):
+        up = parameter.copy()
+        up[index] += epsilon
+        gradient[index] = (loss_fn(up) - base) / epsilon
+    return gradient
+
+# %% wrong: backward difference -> one step back only
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    gradient, base = np.zeros_like(parameter), loss_fn(parameter)
+    for index in np.ndindex(parameter.shape):
+        down = parameter.copy()
+        down[index] -= epsilon
+        gradient[index] = (base - loss_fn(down)) / epsilon
+    return gradient
+
+# %% wrong: divided by epsilon alone -> twice too large
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    gradient = np.zeros_like(parameter)
+    for index in np.ndindex(parameter.shape):
+        step = np.zeros_like(parameter)
+        step[index] = epsilon
+        gradient[index] = (loss_fn(parameter + step) - loss_fn(parameter - step)) / epsilon
+    return gradient
+
+# %% wrong: precedence, / 2 * epsilon
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    gradient = np.zeros_like(parameter)
+    for index in np.ndindex(parameter.shape):
+        step = np.zeros_like(parameter)
+        step[index] = epsilon
+        gradient[index] = (loss_fn(parameter + step) - loss_fn(parameter - step)) / 2 * epsilon
+    return gradient
+
+# %% wrong: not divided -> not divided
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    gradient = np.zeros_like(parameter)
+    for index in np.ndindex(parameter.shape):
+        step = np.zeros_like(parameter)
+        step[index] = epsilon
+        gradient[index] = loss_fn(parameter + step) - loss_fn(parameter - step)
+    return gradient
+
+# %% wrong: sign -> sign is wrong
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    gradient = np.zeros_like(parameter)
+    for index in np.ndindex(parameter.shape):
+        step = np.zeros_like(parameter)
+        step[index] = epsilon
+        gradient[index] = (loss_fn(parameter - step) - loss_fn(parameter + step)) / (2 * epsilon)
+    return gradient
+
+# %% wrong: epsilon ignored -> epsilon is not used
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    epsilon, gradient = 1e-5, np.zeros_like(parameter)
+    for index in np.ndindex(parameter.shape):
+        step = np.zeros_like(parameter)
+        step[index] = epsilon
+        gradient[index] = (loss_fn(parameter + step) - loss_fn(parameter - step)) / (2 * epsilon)
+    return gradient
+
+# %% wrong: all entries at once -> all entries move at once
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    slope = (loss_fn(parameter + epsilon) - loss_fn(parameter - epsilon)) / (2 * epsilon)
+    return np.ones_like(parameter) * slope
+
+# %% wrong: flat result -> gradient is flat
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    slopes = []
+    for index in np.ndindex(parameter.shape):
+        step = np.zeros_like(parameter)
+        step[index] = epsilon
+        slopes.append((loss_fn(parameter + step) - loss_fn(parameter - step)) / (2 * epsilon))
+    return np.array(slopes)
+
+# %% wrong: steps add up, the entry is not put back
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    work, gradient = parameter.copy(), np.zeros_like(parameter)
+    for index in np.ndindex(work.shape):
+        work[index] += epsilon
+        up = loss_fn(work)
+        work[index] -= 2 * epsilon
+        gradient[index] = (up - loss_fn(work)) / (2 * epsilon)
+    return gradient
+
+# %% wrong: a flattened view -> any memory layout
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    flat = parameter.reshape(-1)
+    slopes = np.zeros(flat.size)
+    for i in range(flat.size):
+        old = flat[i]
+        flat[i] = old + epsilon
+        up = float(loss_fn(parameter))
+        flat[i] = old - epsilon
+        slopes[i] = (up - float(loss_fn(parameter))) / (2 * epsilon)
+        flat[i] = old
+    return slopes.reshape(parameter.shape)
+
+# %% wrong: the caller's array stays changed -> changed in place
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    gradient = np.zeros(parameter.shape)
+    for index in np.ndindex(parameter.shape):
+        parameter[index] += epsilon
+        up = float(loss_fn(parameter))
+        parameter[index] -= 2 * epsilon
+        gradient[index] = (up - float(loss_fn(parameter))) / (2 * epsilon)
+        parameter[index] += epsilon
+    parameter += 1e-9
+    return gradient
+
+# %% wrong: first axis only
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    gradient = np.zeros_like(parameter)
+    for i in range(len(parameter)):
+        step = np.zeros_like(parameter)
+        step[i] = epsilon
+        gradient[i] = (loss_fn(parameter + step) - loss_fn(parameter - step)) / (2 * epsilon)
+    return gradient

@@ -1,0 +1,155 @@
+# %% setup
+import numpy as np
+
+
+def softmax(s):
+    e = np.exp(s - s.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def split(x, heads):
+    t, d = x.shape
+    return x.reshape(t, heads, d // heads).transpose(1, 0, 2)
+
+
+def merge(x):
+    h, t, w = x.shape
+    return x.transpose(1, 0, 2).reshape(t, h * w)
+
+
+def norm(x, gamma, beta, eps=1e-5):
+    s = np.sqrt(x.var(-1, keepdims=True) + eps)
+    n = (x - x.mean(-1, keepdims=True)) / s
+    return n * gamma + beta, n, s
+
+
+def norm_back(n, s, gamma, up):
+    g = up * gamma
+    dx = (g - g.mean(-1, keepdims=True) - n * (g * n).mean(-1, keepdims=True)) / s
+    return dx, (up * n).sum(0), up.sum(0)
+
+
+ROOT = np.sqrt(2 / np.pi)
+
+
+def gelu(x):
+    return 0.5 * x * (1 + np.tanh(ROOT * (x + 0.044715 * x**3)))
+
+
+def gelu_slope(x):
+    t = np.tanh(ROOT * (x + 0.044715 * x**3))
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t**2) * ROOT * (1 + 3 * 0.044715 * x**2)
+
+
+def backward(x, attention, mlp, heads, up, *, skip1=1.0, skip2=1.0, slope=gelu_slope, back=norm_back, masked=True,
+             scale=True, one_head=False, swap=False, biases=True, both_up=False, middle=True, order=slice(None)):
+    g1, b1, wq, wk, wv, wo = attention
+    g2, b2, w1, c1, w2, c2 = mlp
+    heads = 1 if one_head else heads
+    a, n1, s1 = norm(x, g1, b1)
+    q, k, v = (split(a @ w, heads) for w in (wq, wk, wv))
+    r = 1 / np.sqrt(q.shape[-1]) if scale else 1.0
+    mask = np.tril(np.ones((len(x), len(x)), bool)) if masked else True
+    p = softmax(np.where(mask, q @ k.transpose(0, 2, 1) * r, -np.inf))
+    m = merge(p @ v)
+    y = x + m @ wo
+    z, n2, s2 = norm(y if middle else x, g2, b2)
+    u = z @ w1 + c1
+    du = (up @ w2.T) * slope(u)
+    dmlp = [z.T @ du, du.sum(0) if biases else np.zeros_like(c1), gelu(u).T @ up, up.sum(0)]
+    dz, dg2, db2 = back(n2, s2, g2, du @ w1.T)
+    dy = skip2 * up + dz
+    into = up if both_up else dy
+    dm = split(into @ wo.T, heads)
+    dp = dm @ v.transpose(0, 2, 1)
+    ds = p * (dp - (p * dp).sum(-1, keepdims=True)) * r
+    dq, dk, dv = (merge(t) for t in (ds @ k, ds.transpose(0, 2, 1) @ q, p.transpose(0, 2, 1) @ dm))
+    da, dg1, db1 = back(n1, s1, g1, dq @ wq.T + dk @ wk.T + dv @ wv.T)
+    first = [dg1, db1, a.T @ dq, a.T @ dk, a.T @ dv, m.T @ into]
+    second = [dg2, db2, *dmlp]
+    dx = skip1 * dy + da
+    return (dx, second, first) if swap else (dx, tuple(first), tuple(second))
+
+# %% right: everything recomputed
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream)
+
+# %% right: lists of lists
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    dx, first, second = backward(values, attention_weights, feed_forward_weights, heads, upstream)
+    return [dx, list(first), list(second)]
+
+# %% wrong: first skip missing -> first residual's own path
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream, skip1=0.0)
+
+# %% wrong: second skip missing -> second residual's own path
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream, skip2=0.0)
+
+# %% wrong: no skips -> neither residual's own path
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream, skip1=0.0, skip2=0.0)
+
+# %% wrong: norm as a constant scale -> mean and deviation as constants
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    def back(n, s, gamma, up):
+        return up * gamma / s, (up * n).sum(0), up.sum(0)
+
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream, back=back)
+
+# %% wrong: second norm reads the input -> reads what is between the branches
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream, middle=False)
+
+# %% wrong: upstream into both branches -> not upstream
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    right = backward(values, attention_weights, feed_forward_weights, heads, upstream)
+    wrong = backward(values, attention_weights, feed_forward_weights, heads, upstream, both_up=True)
+    return right[0], wrong[1], right[2]
+
+# %% wrong: heads ignored -> number of heads is ignored
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream, one_head=True)
+
+# %% wrong: tuples swapped -> swapped
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream, swap=True)
+
+# %% wrong: slope of ReLU for GELU
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream, slope=lambda u: (u > 0) * 1.0)
+
+# %% wrong: sigmoid slope for GELU
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    def slope(u):
+        return 0.5 * (1 + np.tanh(ROOT * (u + 0.044715 * u**3)))
+
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream, slope=slope)
+
+# %% wrong: no mask
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream, masked=False)
+
+# %% wrong: no scale
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream, scale=False)
+
+# %% wrong: bias gradient forgotten
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream, biases=False)
+
+# %% wrong: d_values only
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream)[0]
+
+# %% wrong: W_Q and W_K swapped
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    dx, (g, b, q, k, v, o), second = backward(values, attention_weights, feed_forward_weights, heads, upstream)
+    return dx, (g, b, k, q, v, o), second
+
+# %% wrong: upstream changed in place -> changed in place
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    result = backward(values, attention_weights, feed_forward_weights, heads, upstream)
+    upstream += result[0]
+    return result

@@ -1,0 +1,70 @@
+"""The grader is tested: every wrong answer loses points, every right one keeps them, whatever the seed."""
+
+import zlib
+
+import pytest
+
+from grading.exercises import PROBLEM_SETS, exercises, find
+from proof_lm.checks.core import Property, draw_cases
+from tests.mutants import Answer, answers
+
+IDS = [exercise for name in PROBLEM_SETS for exercise in exercises(name)]
+WRONG = [answer for answer in answers() if answer.wrong]
+RIGHT = [answer for answer in answers() if not answer.wrong]
+SEEDS = range(50)
+
+
+def named(answer: Answer) -> str:
+    return f"{answer.exercise} {answer.name}"
+
+
+@pytest.mark.parametrize("answer", WRONG, ids=named)
+def test_a_wrong_answer_loses_points_and_is_told_why(answer):
+    verdict = find(answer.exercise).grade(answer.candidate(), seed=zlib.crc32(answer.name.encode()))
+    assert verdict.points < verdict.max_points
+    assert verdict.findings
+    assert answer.diagnosis in str(verdict)
+
+
+@pytest.mark.parametrize("answer", RIGHT, ids=named)
+def test_a_right_answer_keeps_full_marks(answer):
+    verdict = find(answer.exercise).grade(answer.candidate(), seed=zlib.crc32(answer.name.encode()))
+    assert verdict.points == verdict.max_points, str(verdict)
+
+
+@pytest.mark.parametrize("exercise_id", IDS)
+def test_a_verdict_does_not_depend_on_the_seed(exercise_id):
+    """Over 50 seeds a right answer keeps everything and a wrong one, another for each seed, never does."""
+    exercise = find(exercise_id)
+    right = next(answer for answer in RIGHT if answer.exercise == exercise_id)
+    wrong = [answer for answer in WRONG if answer.exercise == exercise_id]
+    for seed in SEEDS:
+        assert exercise.grade(right.candidate(), seed).points == exercise.points, seed
+        mutant = wrong[seed % len(wrong)]
+        assert exercise.grade(mutant.candidate(), seed).points < exercise.points, (seed, mutant.name)
+
+
+@pytest.mark.parametrize("exercise_id", IDS)
+def test_every_exercise_has_wrong_and_right_answers(exercise_id):
+    assert {answer.wrong for answer in answers() if answer.exercise == exercise_id} == {True, False}
+
+
+@pytest.mark.parametrize("exercise_id", IDS)
+def test_nothing_and_nonsense_earn_no_points(exercise_id):
+    exercise = find(exercise_id)
+
+    def raises(*arguments, **keywords):
+        raise NotImplementedError
+
+    for candidate in (raises, lambda *arguments, **keywords: None, None, 7):
+        assert exercise.grade(candidate, seed=3).points == 0
+
+
+def test_a_check_over_no_cases_is_an_error():
+    nothing = Property("nothing", "Nothing is looked at.", lambda rng: [], lambda case, values: None)
+    with pytest.raises(ValueError, match="no case to check"):
+        draw_cases(nothing, 0)
+
+
+def test_there_are_answers_enough_to_trust_the_grader():
+    assert len(WRONG) >= 250 and len(RIGHT) >= 100
