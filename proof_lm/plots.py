@@ -181,6 +181,47 @@ def block_graphs(graphs: Mapping[str, Sequence[tuple[Sequence[str], Sequence[str
     show_figure(figure, alt)
 
 
+def plane_vectors(vectors: Mapping[str, np.ndarray], title: str, alt: str) -> None:
+    """Show named points (2,) of the plane as arrows from the origin, each with its name at its tip."""
+    figure, axes = plt.subplots(figsize=(4.4, 4.4))
+    reach = 1.35 * max(np.linalg.norm(point) for point in vectors.values())
+    for name, (x, y) in vectors.items():
+        axes.plot([0, x], [0, y], color="0.3", linewidth=1.5)
+        axes.plot([x], [y], "o", color="black", markersize=5)
+        axes.text(1.12 * x, 1.12 * y, name, ha="center", va="bottom" if y >= 0 else "top", fontsize=9)
+    axes.add_patch(plt.Circle((0, 0), reach / 1.35, fill=False, linestyle=":", color="0.6"))
+    axes.set(title=title, xlabel="feature 0", ylabel="feature 1", xlim=(-reach, reach), ylim=(-reach, reach))
+    axes.set_aspect("equal")
+    show_figure(figure, alt)
+
+
+def named_bars(
+    values: Mapping[str, float], title: str, xlabel: str, alt: str, *, log: bool = False, noise: float = 0.0
+) -> None:
+    """Show named numbers as horizontal bars, the first on top; log makes the axis logarithmic."""
+    figure, axes = plt.subplots(figsize=(6, 1 + 0.3 * len(values)))
+    axes.barh(list(values), list(values.values()), color=plt.get_cmap("cividis")(0.35), log=log)
+    axes.invert_yaxis()
+    axes.set(title=title, xlabel=xlabel)
+    axes.grid(axis="x", alpha=0.3)
+    show_figure(figure, alt, noise)
+
+
+def stacked_bars(bars: Mapping[str, Mapping[str, float]], title: str, ylabel: str, alt: str) -> None:
+    """Show, for each named bar, its named parts stacked; every bar has the same parts in the same order."""
+    figure, axes = plt.subplots(figsize=(6, 3.8))
+    base, parts = np.zeros(len(bars)), list(next(iter(bars.values())))
+    colors = plt.get_cmap("cividis")(np.linspace(0, 1, len(parts)))
+    styles = zip(colors, itertools.cycle(("", "//", "..")), strict=False)
+    for part, (color, hatch) in zip(parts, styles, strict=False):
+        heights = np.array([bar[part] for bar in bars.values()])
+        axes.bar(list(bars), heights, bottom=base, label=part, color=color, hatch=hatch, edgecolor="white")
+        base = base + heights
+    axes.set(title=title, ylabel=ylabel)
+    axes.legend()
+    show_figure(figure, alt)
+
+
 def figure_digest(figure: Figure, noise: float = 0.0) -> dict:
     """What a figure says, as plain data that is equal on every machine and for every matplotlib version."""
     return _stated(
@@ -239,7 +280,7 @@ def _axis_digest(axis, automatic_limits: bool, noise: float) -> dict:
     digest = {
         "label": axis.get_label_text(),
         "scale": axis.get_scale(),
-        "ticks": list(formatter.format_ticks(axis.get_major_locator()())) if chosen_labels else None,
+        "ticks": [str(tick) for tick in formatter.format_ticks(axis.get_major_locator()())] if chosen_labels else None,
         "limits": None if automatic_limits else _numbers(axis.get_view_interval(), noise),
     }
     return _stated(digest)
