@@ -97,7 +97,8 @@ def heat_maps(
         if values.ndim != 2 or values.shape != (height, width):
             raise ValueError(f"values: expected a matrix (rows, columns) under {title!r}, got shape {values.shape}")
     low, high = limits or (min(map(np.min, matrices)), max(map(np.max, matrices)))
-    size = ((0.6 + 0.45 * width) * len(matrices) + 1.2, 1.2 + 0.45 * height)
+    names = 0.08 * max(map(len, rows or [""]))  # room for the longest name beside the rows
+    size = ((0.6 + 0.45 * width) * len(matrices) + 1.2 + names, 1.2 + 0.45 * height)
     figure, (row,) = plt.subplots(1, len(matrices), figsize=size, squeeze=False, layout="constrained")
     for axes, title, values in zip(row, panels, matrices, strict=True):
         image = axes.imshow(values, cmap="cividis", vmin=low, vmax=high)
@@ -120,12 +121,13 @@ def line_plot(
     alt: str,
     *,
     log: bool = False,
+    log_x: bool = False,
     markers: bool = False,
     noise: float = 0.0,
 ) -> None:
     """Show named curves over the same x, told apart by line style as well as by colour.
 
-    log: logarithmic y axis. markers: a marker at every point, for few points.
+    log, log_x: logarithmic y and x axis. markers: a marker at every point, for few points.
     """
     figure, axes = plt.subplots(figsize=(6, 3.6))
     colors = plt.get_cmap("cividis")([0.0, 0.45, 0.7, 0.9])
@@ -135,6 +137,8 @@ def line_plot(
     axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
     if log:
         axes.set_yscale("log")
+    if log_x:
+        axes.set_xscale("log")
     if len(curves) > 1:
         axes.legend()
     axes.grid(alpha=0.3)
@@ -183,24 +187,23 @@ def block_graphs(graphs: Mapping[str, Sequence[tuple[Sequence[str], Sequence[str
 
 def plane_vectors(vectors: Mapping[str, np.ndarray], title: str, alt: str) -> None:
     """Show named points (2,) of the plane as arrows from the origin, each with its name at its tip."""
-    figure, axes = plt.subplots(figsize=(4.4, 4.4))
-    reach = 1.35 * max(np.linalg.norm(point) for point in vectors.values())
+    figure, axes = plt.subplots(figsize=(4.8, 4.8))
+    longest = max(float(np.linalg.norm(point)) for point in vectors.values())
     for name, (x, y) in vectors.items():
         axes.plot([0, x], [0, y], color="0.3", linewidth=1.5)
         axes.plot([x], [y], "o", color="black", markersize=5)
-        axes.text(1.12 * x, 1.12 * y, name, ha="center", va="bottom" if y >= 0 else "top", fontsize=9)
-    axes.add_patch(plt.Circle((0, 0), reach / 1.35, fill=False, linestyle=":", color="0.6"))
-    axes.set(title=title, xlabel="feature 0", ylabel="feature 1", xlim=(-reach, reach), ylim=(-reach, reach))
+        axes.text(1.1 * x, 1.1 * y, name, ha="left" if x > 0 else "right", va="center", fontsize=9)
+    axes.add_patch(plt.Circle((0, 0), longest, fill=False, linestyle=":", color="0.6"))
+    limits = (-1.9 * longest, 1.9 * longest)
+    axes.set(title=title, xlabel="feature 0", ylabel="feature 1", xlim=limits, ylim=limits)
     axes.set_aspect("equal")
     show_figure(figure, alt)
 
 
-def named_bars(
-    values: Mapping[str, float], title: str, xlabel: str, alt: str, *, log: bool = False, noise: float = 0.0
-) -> None:
-    """Show named numbers as horizontal bars, the first on top; log makes the axis logarithmic."""
+def named_bars(values: Mapping[str, float], title: str, xlabel: str, alt: str, *, noise: float = 0.0) -> None:
+    """Show named numbers as horizontal bars, the first on top."""
     figure, axes = plt.subplots(figsize=(6, 1 + 0.3 * len(values)))
-    axes.barh(list(values), list(values.values()), color=plt.get_cmap("cividis")(0.35), log=log)
+    axes.barh(list(values), list(values.values()), color=plt.get_cmap("cividis")(0.35))
     axes.invert_yaxis()
     axes.set(title=title, xlabel=xlabel)
     axes.grid(axis="x", alpha=0.3)
@@ -218,7 +221,7 @@ def stacked_bars(bars: Mapping[str, Mapping[str, float]], title: str, ylabel: st
         axes.bar(list(bars), heights, bottom=base, label=part, color=color, hatch=hatch, edgecolor="white")
         base = base + heights
     axes.set(title=title, ylabel=ylabel)
-    axes.legend()
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     show_figure(figure, alt)
 
 

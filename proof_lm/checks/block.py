@@ -19,6 +19,7 @@ from proof_lm.checks.block_mistakes import (
     WRONG_FEED_FORWARD,
     WRONG_FORMULA,
     WRONG_GELU,
+    WRONG_STREAM,
 )
 from proof_lm.checks.core import Case, Property
 from proof_lm.checks.general import Cases, matches
@@ -382,7 +383,7 @@ zero_sublayers_leave_identity = Property(
     _judge_identity,
     ROUNDING,
     BLOCK_LESSON,
-    WRONG_BLOCK,
+    WRONG_STREAM,
 )
 residual_reads_unnormalised_input = Property(
     "the residual reads the input, the branch its norm",

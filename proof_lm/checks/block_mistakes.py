@@ -328,6 +328,21 @@ WRONG_BLOCK = (
     ),
 )
 
+# With silent sublayers some of these look alike: what is then common to them comes first.
+WRONG_STREAM = (
+    Mistake(
+        "normalised stream",
+        "the stream itself was normalised: carry it as it came in, and normalise only what a sublayer reads",
+        _post_norm,
+    ),
+    Mistake(
+        "replaced stream",
+        "a sublayer replaces the stream: add its output to what came in",
+        _no_residual,
+    ),
+    *WRONG_BLOCK,
+)
+
 # Logits: candidates take (token_ids, token_embedding, positional_embedding, blocks, output_projection, heads)
 
 
