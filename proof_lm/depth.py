@@ -6,9 +6,7 @@ SEED = 41
 PLAIN_GAIN, NORMALIZED_GAIN = 0.70, 0.15
 
 
-def gradient_norm_by_depth(
-    depth: int, residual: bool, normalized: bool, width: int = 8, seed: int = SEED
-) -> float:
+def gradient_norm_by_depth(depth: int, residual: bool, normalized: bool, width: int = 8, seed: int = SEED) -> float:
     """2-norm of a unit gradient (equal entries) after the transposed Jacobians of `depth` blocks.
 
     A block's Jacobian is gain * Q, plus the identity if residual; Q (width, width) is a random orthogonal
