@@ -39,8 +39,10 @@ def decode(text: str) -> Any:
 def _pack(value: Any, depth: int) -> Any:
     if depth > MAX_DEPTH:
         raise ValueError(f"result: nested deeper than {MAX_DEPTH} levels")
-    if value is None or type(value) in (bool, str):
+    if value is None or type(value) is bool:
         return value
+    if isinstance(value, str):
+        return str(value)  # NumPy's strings too
     if type(value) is int:
         return {"int": str(value)}
     if type(value) is float:

@@ -1,0 +1,67 @@
+"""Properties of functions that judge or choose: how a case was made tells what is right in it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from proof_lm.checks.core import Case, Property, kind
+from proof_lm.probes import Answer
+
+Made = list[tuple[tuple, Any]]  # (arguments of the probe, what is right about them)
+Compare = Callable[[Any, Any], str | None]  # (value, right) -> what is wrong with the value
+
+
+def decides(
+    name: str,
+    meaning: str,
+    clue: str,
+    *,
+    probe: str,
+    makers: dict[str, Callable[[Generator], Made]],
+    compare: Compare,
+    lesson: str,
+) -> Property:
+    """The candidate decides every call rightly and leaves its arguments alone.
+
+    `makers` makes the calls of one case by its label; `clue` tells what to look at when a decision is wrong.
+    """
+
+    def cases(rng: Generator) -> list[Case]:
+        drawn = [(label, make(rng)) for label, make in makers.items()]
+        return [
+            Case(label, tuple(call for call, _ in made), probe, [right for _, right in made])
+            for label, made in drawn
+        ]
+
+    def judge(case: Case, answers: Sequence[Answer]) -> str | None:
+        for answer in answers:
+            if answer.error:
+                return f"a result was expected, your code raised {answer.error}"
+            if answer.changed:
+                return "an argument was changed in place; work on a copy"
+        wrong = [compare(answer.value, right) for answer, right in zip(answers, case.facts, strict=True)]
+        return next((f"{text}; {clue}" for text in wrong if text), None)
+
+    return Property(name, meaning, cases, judge, lesson=lesson, judges_errors=True)
+
+
+def truth(value: Any) -> bool | None:
+    """A bool, NumPy bool, one-element array of bool, 0 or 1 as a bool; None for anything else."""
+    if not isinstance(value, (bool, int, np.ndarray, np.generic)):
+        return None
+    array = np.asarray(value)
+    return (
+        bool(array.item())
+        if array.size == 1 and array.dtype.kind in "bi" and array.item() in (0, 1)
+        else None
+    )
+
+
+def is_truth(value: Any, right: bool) -> str | None:
+    """Compare for a function that answers True or False."""
+    said = truth(value)
+    if said is None:
+        return f"True or False was expected, {kind(value)} came"
+    return None if said == right else f"{right} was expected, {said} came"

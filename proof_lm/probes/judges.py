@@ -1,0 +1,76 @@
+"""Probes for exercises whose function judges somebody else's code: they build that code from plain data."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+
+def intervention(candidate: Callable, attention: dict, hidden: np.ndarray, seed: int) -> Any:
+    """What the candidate says of an attention function, a hidden state and a generator."""
+    return candidate(attention_function(attention), hidden, np.random.default_rng(seed))
+
+
+def attention_function(parts: dict) -> Callable[[np.ndarray], np.ndarray]:
+    """Single-head attention, hidden (..., T, d) -> output (..., T, d), made of these parts:
+
+    `wq`, `wk`, `wv`, `wo` (d, d); `sees` (B or 1, S, S) bool, which keys each query may look at; `mixes`
+    (B or 1, S, S) float, how the values of all positions combine before they are attended to; `normalizes`,
+    whether rows are normalised first; `scales_by_time`, whether scores depend on T. S is the longest T.
+    """
+
+    def attention(hidden: np.ndarray) -> np.ndarray:
+        hidden = np.asarray(hidden, dtype=np.float64)
+        time, width = hidden.shape[-2:]
+        batch = hidden.shape[0] if hidden.ndim == 3 else 1
+        sees, mixes = (parts[name][:batch, :time, :time] for name in ("sees", "mixes"))
+        rows = hidden.reshape(batch, time, width)
+        if parts["normalizes"]:
+            rows = rows - rows.mean(axis=-1, keepdims=True)
+            rows = rows / np.sqrt(rows.var(axis=-1, keepdims=True) + 1e-5)
+        scores = rows @ parts["wq"] @ (rows @ parts["wk"]).swapaxes(-1, -2) / np.sqrt(width)
+        scores = np.where(sees, scores / (time if parts["scales_by_time"] else 1), -np.inf)
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        weights /= weights.sum(axis=-1, keepdims=True)
+        return (weights @ (mixes @ (rows @ parts["wv"])) @ parts["wo"]).reshape(hidden.shape)
+
+    return attention
+
+
+def decoder(
+    candidate: Callable, model: dict, original: np.ndarray, changed: np.ndarray, reloaded: np.ndarray
+) -> Any:
+    """What the candidate says of a model, and of logits (B, T, V) given as float32 tensors."""
+    import torch
+
+    logits = [torch.from_numpy(values.copy()) for values in (original, changed, reloaded)]
+    return candidate(_model(**model), *logits)
+
+
+def _model(weight: np.ndarray, tie: str, flag: bool) -> Any:
+    """A module whose `token_embedding` and `lm_head` hold `weight` (V, d), copied if `tie` is "copy".
+
+    With "view" they are separate parameters over one storage. `flag` is what the model claims of itself.
+    """
+    import torch
+    from torch import nn
+
+    class Decoder(nn.Module):
+        embeddings_are_tied = flag
+
+        def __init__(self) -> None:
+            super().__init__()
+            vocabulary, width = weight.shape
+            self.config = SimpleNamespace(tie_embeddings=flag)
+            self.token_embedding = nn.Embedding(vocabulary, width)
+            self.token_embedding.weight = nn.Parameter(torch.from_numpy(weight.copy()))
+            self.lm_head = nn.Linear(width, vocabulary, bias=False)
+            shared = self.token_embedding.weight
+            self.lm_head.weight = {
+                "same": lambda: shared,
+                "view": lambda: nn.Parameter(shared.data),
+                "copy": lambda: nn.Parameter(shared.data.clone()),
+            }[tie]()
+
+    return Decoder()
