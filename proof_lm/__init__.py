@@ -6,6 +6,7 @@ The NumPy functions of the lessons are re-exported here; PyTorch is imported by 
 from proof_lm.attention import (
     MultiHeadAttention,
     batched_multi_head_attention,
+    blocked_causal_attention,
     causal_attention,
     causal_mask,
     merge_heads,
@@ -53,6 +54,7 @@ __all__ = [
     "attention_backward",
     "attention_sublayer_backward",
     "batched_multi_head_attention",
+    "blocked_causal_attention",
     "causal_attention",
     "causal_mask",
     "cross_entropy_backward",

@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as hnp
 from proof_lm.attention import (
     MultiHeadAttention,
     batched_multi_head_attention,
+    blocked_causal_attention,
     causal_attention,
     causal_mask,
     merge_heads,
@@ -157,9 +158,7 @@ def test_two_token_example_gives_the_numbers_worked_out_on_paper():
 def test_single_head_draw_gives_the_stated_weights():
     rng = np.random.default_rng(41)
     hidden = rng.normal(size=(5, 6))
-    output, weights, attended = single_head_attention(
-        hidden, *(rng.normal(scale=0.25, size=(6, 6)) for _ in "qkvo")
-    )
+    output, weights, attended = single_head_attention(hidden, *(rng.normal(scale=0.25, size=(6, 6)) for _ in "qkvo"))
     assert output.shape == attended.shape == (5, 6) and weights.shape == (5, 5)
     assert [f"{weight:.3f}" for weight in weights[-1]] == ["0.276", "0.127", "0.206", "0.256", "0.135"]
 
@@ -182,9 +181,7 @@ def test_multi_head_is_single_heads_side_by_side_scaled_by_the_root_of_the_head_
     for head, columns in enumerate((slice(0, 4), slice(4, 8))):
         expected = by_the_book(*(hidden @ weight[:, columns] for weight in (wq, wk, wv)))
         np.testing.assert_allclose(merged[:, columns], expected, rtol=1e-11)
-        _, alone, _ = single_head_attention(
-            hidden, wq[:, columns], wk[:, columns], wv[:, columns], wo[columns]
-        )
+        _, alone, _ = single_head_attention(hidden, wq[:, columns], wk[:, columns], wv[:, columns], wo[columns])
         np.testing.assert_allclose(weights[head], alone, rtol=1e-12)
     np.testing.assert_allclose(output, merged @ wo, rtol=1e-12)
 
@@ -256,6 +253,22 @@ def test_attention_agrees_with_torch():
         *(torch.from_numpy(array) for array in (query, key, value)), is_causal=True
     )
     np.testing.assert_allclose(causal_attention(query, key, value)[0], expected.numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("time", [1, 3, 4, 5, 9])
+@pytest.mark.parametrize("block", [1, 4, 64])
+def test_blocked_attention_is_causal_attention(time, block):
+    query, key, value = np.random.default_rng(26).normal(size=(3, B, H, time, 4))
+    expected, _ = causal_attention(query, key, value)
+    np.testing.assert_allclose(blocked_causal_attention(query, key, value, block), expected, rtol=1e-11, atol=1e-14)
+
+
+def test_blocked_attention_keeps_float32_and_leaves_its_inputs_alone():
+    arrays = np.random.default_rng(27).normal(scale=100, size=(3, H, T, 4)).astype(np.float32)
+    before = arrays.copy()
+    attended = blocked_causal_attention(*arrays, block=2)
+    assert attended.dtype == np.float32 and np.isfinite(attended).all()
+    np.testing.assert_array_equal(arrays, before)
 
 
 # The layer ----------------------------------------------------------------------------------------
