@@ -194,7 +194,7 @@ def plane_vectors(vectors: Mapping[str, np.ndarray], title: str, alt: str) -> No
         axes.plot([x], [y], "o", color="black", markersize=5)
         axes.text(1.1 * x, 1.1 * y, name, ha="left" if x > 0 else "right", va="center", fontsize=9)
     axes.add_patch(plt.Circle((0, 0), longest, fill=False, linestyle=":", color="0.6"))
-    limits = (-1.9 * longest, 1.9 * longest)
+    limits = (-1.75 * longest, 1.75 * longest)
     axes.set(title=title, xlabel="feature 0", ylabel="feature 1", xlim=limits, ylim=limits)
     axes.set_aspect("equal")
     show_figure(figure, alt)
