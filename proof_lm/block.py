@@ -72,9 +72,8 @@ def tiny_transformer_forward(
     token_ids = np.asarray(token_ids)
     if np.any((token_ids < 0) | (token_ids >= len(token_embedding))):
         raise ValueError(f"token_ids must lie in 0..{len(token_embedding) - 1}, got {token_ids.tolist()}")
-    context = len(positional_embedding)
-    if len(token_ids) > context:
-        raise ValueError(f"token_ids has {len(token_ids)} steps, but there are {context} positions")
+    if len(token_ids) > len(positional_embedding):
+        raise ValueError(f"token_ids has {len(token_ids)} steps, more than {len(positional_embedding)} positions")
     hidden = token_embedding[token_ids] + positional_embedding[: len(token_ids)]  # (T, d)
     for attention_weights, feed_forward_weights in blocks:
         hidden = decoder_block(hidden, attention_weights, feed_forward_weights, heads)
