@@ -63,7 +63,11 @@ class Exercise:
 
     def judge(self, seed: int, answers: str) -> Verdict:
         """The verdict on encoded answers to `plan(seed)`. ValueError when they are not such answers."""
-        given = iter(_read(answers))
+        read = _read(answers)
+        errors = {answer.error for case in read for answer in case}
+        if len(errors) == 1 and (error := errors.pop()):
+            return self.no_answer(f"every call raised {error.rstrip(': ')}")
+        given = iter(read)
         results = []
         for part, cases in zip(self.parts, self.draw(seed), strict=True):
             mine = list(islice(given, len(cases)))

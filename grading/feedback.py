@@ -35,16 +35,9 @@ def inert_page(html: str) -> str:
         for name in [name for name in element.attrs if name.lower().startswith("on")]:
             del element[name]
         for name in ("href", "src", "action", "formaction", "xlink:href"):
-            if (
-                not str(element.get(name, "#"))
-                .strip()
-                .lower()
-                .startswith(("#", "data:image/png;", "data:image/jpeg;"))
-            ):
+            if not str(element.get(name, "#")).strip().lower().startswith(("#", "data:image/png;", "data:image/jpeg;")):
                 del element[name]
     if page.head is None:
         page.insert(0, page.new_tag("head"))
-    page.head.insert(
-        0, page.new_tag("meta", attrs={"http-equiv": "Content-Security-Policy", "content": POLICY})
-    )
+    page.head.insert(0, page.new_tag("meta", attrs={"http-equiv": "Content-Security-Policy", "content": POLICY}))
     return str(page)

@@ -14,9 +14,7 @@ MAX_OUTPUTS = 50  # of one cell
 MAX_IMAGE_BYTES = 2 * 2**20
 MAX_IMAGE_PIXELS = 16_000_000
 IMAGES = {"image/png": "PNG", "image/jpeg": "JPEG"}
-CONTROL = re.compile(
-    r"[^\x20-\x7e\n\t\u00a0-\ud7ff\ue000-\uffff\U00010000-\U0010ffff]|[\u202a-\u202e\u2066-\u2069]"
-)
+CONTROL = re.compile(r"[^\x20-\x7e\n\t\u00a0-\ud7ff\ue000-\uffff\U00010000-\U0010ffff]|[\u202a-\u202e\u2066-\u2069]")
 
 
 def make_inert(notebook: NotebookNode) -> NotebookNode:

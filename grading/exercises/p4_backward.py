@@ -1,7 +1,9 @@
-"""What problem set P4 backward is worth, and the sizes on which it is decided: larger and other than the public ones."""
+"""What problem set P4 backward is worth, and the sizes on which it is decided: larger than the public ones."""
 
 from grading.exercise import Exercise, parts
 from proof_lm.checks import p4_backward as public
+
+WITHHELD = ("gradients", "model")  # the forward functions may be imported
 
 EXERCISES = (
     Exercise("P4.17", "output_projection_loss_and_grad", parts(

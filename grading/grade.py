@@ -1,0 +1,133 @@
+"""Grade one student's folder: intake, execution, verdict. Everything an engine may run anywhere, on any node."""
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
+from nbgrader.utils import compute_checksum
+
+from grading.assignment import Assignment
+from grading.edition import PACKAGE, edition
+from grading.execute import Execution, Limits, execute
+from grading.exercise import Verdict
+from grading.inert import inert_outputs, make_inert
+from grading.intake import Intake, Note, read_folder, take_in
+from grading.sandbox import Policy
+from grading.store import Store, key_of
+
+
+@dataclass(frozen=True)
+class Task:
+    """One submission to grade."""
+
+    assignment: Assignment
+    student: str
+    folder: Path
+    seed: int
+    policy: Policy = field(default_factory=Policy)
+    limits: Limits = field(default_factory=Limits)
+    unsafe: bool = False
+
+
+@dataclass(frozen=True)
+class Graded:
+    """What grading one submission gave."""
+
+    student: str
+    notebook: NotebookNode  # inert, with findings and points as the outputs of its test cells
+    verdicts: dict[str, Verdict]  # by grade_id of the test cell
+    notes: list[Note]
+    execution: Execution
+    reused: bool = False  # the execution came from the store
+
+    @property
+    def points(self) -> float:
+        """What the exercises' code earned; prose is graded by a person."""
+        return sum(verdict.points for verdict in self.verdicts.values())
+
+
+def grade(task: Task, store: Store | None = None) -> Graded:
+    """Grade a submission, running it only when the store has no record of the same content.
+
+    Raises SandboxError where no sandbox can be made, AssignmentError for a fault of the course; never anything
+    for what a student handed in.
+    """
+    files, notes = read_folder(task.folder, task.student)
+    intake = take_in(files, task.assignment.source, task.assignment.name, task.student)
+    key = _key(task, intake)
+    record = store.get(key) if store else None
+    if record is None:
+        policy = replace(task.policy, files=intake.files, read_only_paths=(edition(task.assignment.withheld),))
+        execution = execute(
+            intake.notebook, task.assignment.exercises, task.seed, policy, unsafe=task.unsafe, limits=task.limits
+        )
+        outputs = [inert_outputs(cell.get("outputs", [])) for cell in intake.notebook.cells]
+        if store:
+            store.put(key, {"execution": vars(execution), "outputs": outputs})
+    else:
+        execution, outputs = Execution(**record["execution"]), record["outputs"]
+    for cell, shown in zip(intake.notebook.cells, outputs, strict=True):
+        if cell.cell_type == "code":
+            cell.outputs = [nbformat.from_dict(output) for output in shown]
+    verdicts = judge(task, execution)
+    notebook = _write(intake.notebook, verdicts, key)
+    return Graded(task.student, notebook, verdicts, [*notes, *intake.notes], execution, record is not None)
+
+
+def judge(task: Task, execution: Execution) -> dict[str, Verdict]:
+    """The verdict of every exercise, by grade_id of its test cell; an exercise without a valid answer earns 0."""
+    verdicts = {}
+    for grade_id, exercise in task.assignment.exercises.items():
+        answer = execution.answers.get(exercise.id)
+        if answer is None:
+            reason = execution.failures.get(exercise.id, "the notebook did not reach this cell")
+            verdicts[grade_id] = exercise.no_answer(reason)
+            continue
+        try:
+            verdicts[grade_id] = exercise.judge(task.seed, answer)
+        except ValueError as error:
+            verdicts[grade_id] = exercise.no_answer(f"what came back is no answer ({error})"[:300])
+    return verdicts
+
+
+def _key(task: Task, intake: Intake) -> str:
+    """Of everything that decides an execution: cells, files, questions, the code that asks them, and the walls."""
+    cells = [[cell.cell_type, cell.source] for cell in intake.notebook.cells]
+    plans = [exercise.plan(task.seed) for exercise in task.assignment.exercises.values()]
+    files = sorted((name, hashlib.sha256(data).hexdigest()) for name, data in intake.files.items())
+    walls = [repr(replace(task.policy, files={}, read_only_paths=())), repr(task.limits), task.unsafe]
+    return key_of(task.assignment.name, cells, files, plans, list(task.assignment.withheld), walls, _package_digest())
+
+
+@cache
+def _package_digest() -> str:
+    paths = sorted(path for path in PACKAGE.rglob("*.py"))
+    return key_of([[path.relative_to(PACKAGE).as_posix(), path.read_text(encoding="utf-8")] for path in paths])
+
+
+def _write(notebook: NotebookNode, verdicts: dict[str, Verdict], key: str) -> NotebookNode:
+    """The notebook that nbgrader records: inert, each test cell with its findings and its points as the result."""
+    untouched = [cell for cell in notebook.cells if _is_untouched(cell)]
+    sources = [cell.source for cell in untouched]
+    make_inert(notebook)
+    for cell, source in zip(untouched, sources, strict=True):
+        cell.source = source  # the release's own text, whose checksum says that nothing was answered
+    for cell in notebook.cells:
+        verdict = verdicts.get(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
+        if verdict:
+            cell.execution_count = 1
+            cell.outputs = [
+                new_output("stream", name="stdout", text=f"{verdict}\n"),
+                new_output("execute_result", data={"text/plain": repr(verdict.points)}, execution_count=1),
+            ]
+    notebook.metadata = {**notebook.metadata, "prooflm": {"execution": key}}
+    return nbformat.from_dict(notebook)
+
+
+def _is_untouched(cell: NotebookNode) -> bool:
+    marks = cell.metadata.get("nbgrader", {})
+    return bool(marks.get("solution")) and marks.get("checksum") == compute_checksum(cell)

@@ -1,0 +1,134 @@
+"""nbgrader's own autograde command over our grading: `nbgrader autograde`, the formgrader's button, `make grade`.
+
+Every submission is graded before nbgrader touches it; what nbgrader then converts, records and keeps is the graded
+notebook in a folder of our own, so it never follows a student's link, copies a student's file or runs a cell.
+"""
+
+import json
+import os
+import re
+import shutil
+import stat
+from pathlib import Path
+
+import nbformat
+import nbgrader.apps.api
+import nbgrader.apps.autogradeapp
+import nbgrader.converters
+from nbgrader.converters import Autograde
+from nbgrader.converters.base import NbGraderException
+from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, SaveAutoGrades
+from nbgrader.utils import parse_utc
+from traitlets import Bool, Int, List
+
+from grading.assignment import Assignment, AssignmentError
+from grading.grade import Graded, Task, grade
+from grading.sandbox import SandboxError
+from grading.store import FOLDER, Store, write_atomically
+
+MAX_TIMESTAMP = 100  # bytes
+
+
+class SafeAutograde(Autograde):
+    """Autograde that grades behind walls and lets nbgrader do the rest."""
+
+    sanitize_preprocessors = List([])
+    autograde_preprocessors = List([SaveAutoGrades, AssignLatePenalties, CheckCellMetadata])
+
+    unsafe_no_sandbox = Bool(
+        False, help="Run submissions with the grader's own rights. The grade's record says so."
+    ).tag(config=True)
+    seed = Int(None, allow_none=True, help="Of the secret cases; kept in the course's folder when not given.").tag(
+        config=True
+    )
+
+    @property
+    def _input_directory(self) -> str:
+        return f"{FOLDER}/staged" if self._sanitizing else self.coursedir.autograded_directory
+
+    def init_notebooks(self) -> None:
+        """Grade and stage every submission that the command names. Raises NbGraderException with one line."""
+        root = Path(self.coursedir.root)
+        self.graded: dict[str, Graded] = {}
+        shutil.rmtree(root / FOLDER / "staged", ignore_errors=True)
+        try:
+            for task in self.tasks(root):
+                self._stage(root, task)
+        except (AssignmentError, SandboxError) as error:
+            self.log.error("%s", error)
+            raise NbGraderException(str(error)) from None
+        if not self.graded:
+            message = f"nothing submitted for {self.coursedir.assignment_id} in {self.coursedir.submitted_directory}/"
+            self.log.error(message)
+            raise NbGraderException(message)
+        super().init_notebooks()
+
+    def tasks(self, root: Path) -> list[Task]:
+        """One task for each submission of the assignment, by student; folders behind links are not followed."""
+        assignment = Assignment(self.coursedir.assignment_id, root)
+        submitted = root / self.coursedir.submitted_directory
+        seed = Store(root).secret_seed() if self.seed is None else self.seed
+        wanted = re.compile(re.escape(self.coursedir.student_id).replace(r"\*", ".*"))
+        students = sorted(entry.name for entry in os.scandir(submitted)) if submitted.is_dir() else []
+        return [
+            Task(assignment, student, folder, seed, unsafe=self.unsafe_no_sandbox)
+            for student in students
+            if wanted.fullmatch(student)
+            and (folder := submitted / student / assignment.name)
+            and stat.S_ISDIR(_mode(folder))
+            and stat.S_ISDIR(_mode(folder.parent))
+        ]
+
+    def _stage(self, root: Path, task: Task) -> None:
+        graded = self.graded[task.student] = grade(task, Store(root))
+        for note in graded.notes:
+            self.log.warning("%s", note)
+        folder = root / FOLDER / "staged" / task.student / task.assignment.name
+        name = f"{task.assignment.name}.ipynb"
+        write_atomically(folder / name, nbformat.writes(graded.notebook).encode())
+        if timestamp := _timestamp(task.folder):
+            write_atomically(folder / "timestamp.txt", timestamp.encode())
+
+    def init_destination(self, assignment_id: str, student_id: str) -> bool:
+        """Whether to record this submission: always, unless the very same graded notebook is there already."""
+        name = f"{assignment_id}.ipynb"
+        old = Path(self._format_dest(assignment_id, student_id)) / name
+        new = Path(self._format_source(assignment_id, student_id)) / name
+        if old.exists() and _content(old) != _content(new):
+            self.log.info("%s: regraded, since the submission or its verdict changed", student_id)
+            shutil.rmtree(old.parent)  # nbgrader would skip what it has graded once
+        return super().init_destination(assignment_id, student_id)
+
+
+def _content(path: Path) -> list | None:
+    """The cells of a notebook we wrote; None when the file is torn."""
+    try:
+        return json.loads(path.read_bytes())["cells"]
+    except (ValueError, KeyError):
+        return None
+
+
+def _mode(path: Path) -> int:
+    try:
+        return path.lstat().st_mode
+    except OSError:
+        return 0
+
+
+def _timestamp(folder: Path) -> str:
+    """A submission's own time as nbgrader's collect wrote it; nothing for a link, a flood or a text that is none."""
+    path = folder / "timestamp.txt"
+    if not stat.S_ISREG(_mode(path)) or path.lstat().st_size > MAX_TIMESTAMP:
+        return ""
+    text = path.read_text(encoding="utf-8", errors="replace").strip()
+    try:
+        parse_utc(text)
+    except (ValueError, OverflowError):
+        return ""
+    return text
+
+
+def install() -> None:
+    """Make nbgrader's command, its Python API and so the formgrader use SafeAutograde."""
+    for module in (nbgrader.converters, nbgrader.apps.api, nbgrader.apps.autogradeapp):
+        module.Autograde = SafeAutograde
