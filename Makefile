@@ -1,6 +1,6 @@
 # Everything runs in .venv, which need not be active; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help lab test lock FORCE
+.PHONY: help lab test FORCE
 
 # The first supported Python on PATH; another one: make lab PYTHON=/path/to/python3.12
 ifeq ($(origin PYTHON),undefined)
@@ -33,13 +33,6 @@ test: $(INSTALLED) ## lint, run every test, re-execute every notebook and compar
 	@$(VENV_PYTHON) -m ruff check .
 	@$(VENV_PYTHON) -m pytest --nbval --nbval-current-env --nbval-cell-timeout=300 \
 		--numprocesses=auto --dist=loadfile $(TESTS)
-
-lock: ## resolve requirements.txt anew and write every version to constraints.txt
-	@rm -rf build/lock && "$(PYTHON)" -m venv build/lock
-	@build/lock/bin/python -m pip install --upgrade -r requirements.txt
-	@{ echo '# Every version that `make lock` resolved from requirements.txt. Do not edit.'; \
-		build/lock/bin/python -m pip freeze --all --exclude pip | sed 's/+cpu$$//'; } > constraints.txt
-	@rm -rf build/lock
 
 # Installs again when a list of packages changed, and anew when the folder was moved: a venv holds absolute paths.
 VENV_IS_HERE := grep -qsF "$(CURDIR)/.venv" .venv/pyvenv.cfg && test -x .venv/bin/pip
