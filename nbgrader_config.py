@@ -19,4 +19,5 @@ c.CourseDirectory.root = str(ROOT)
 c.Exchange.root = str(ROOT / ".exchange")  # a course of one's own needs no shared folder
 c.ClearSolutions.code_stub = {"python": "raise NotImplementedError"}
 c.ClearSolutions.text_stub = "*Your answer here.*"
+c.ClearMarkScheme.enforce_metadata = False  # rubrics stand in locked questions, where graders read them
 c.GenerateFeedback.exporter_class = "grading.feedback.InertFeedback"

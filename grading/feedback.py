@@ -6,7 +6,7 @@ from bs4 import BeautifulSoup
 from nbconvert.exporters import HTMLExporter
 from nbformat import NotebookNode
 from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme
-from nbgrader.utils import is_grade, is_solution
+from nbgrader.utils import is_locked
 
 from grading.inert import make_inert
 
@@ -19,8 +19,8 @@ class InertFeedback(HTMLExporter):
 
     def from_notebook_node(self, nb: Any, resources: dict | None = None, **kwargs: Any) -> tuple[str, dict]:
         """HTML and resources of a graded notebook. Raises what nbconvert raises for a malformed one."""
-        locked = [cell for cell in nb.cells if is_grade(cell) and not is_solution(cell)]
-        for strip in (ClearHiddenTests(), ClearMarkScheme()):
+        locked = [cell for cell in nb.cells if is_locked(cell)]  # rubrics stand in locked questions
+        for strip in (ClearHiddenTests(), ClearMarkScheme(enforce_metadata=False)):
             strip.preprocess(NotebookNode(cells=locked, metadata={}), {})
         html, resources = super().from_notebook_node(make_inert(nb), resources, **kwargs)
         return inert_page(html), resources

@@ -9,7 +9,7 @@ from numpy.random import Generator
 from proof_lm.checks.core import Property
 from proof_lm.checks.judging import Made, decides, is_truth
 
-LESSON = "lesson 01, the intervention on a future token"
+LESSON = "lesson 01, The future has no vote"
 Shape = tuple[int, ...]
 Draw = Callable[[Generator, Shape], Made]
 ALL = slice(None)

@@ -11,7 +11,7 @@ from numpy.random import Generator
 from proof_lm.checks.core import Property, kind
 from proof_lm.checks.judging import Made, decides, truth
 
-LESSON = "lesson 06, what to check before training"
+LESSON = "lesson 06, from The intervention to Save and reload"
 CHECKS = ("future_ok", "tied_ok", "reload_ok")
 Shape = tuple[int, int, int]
 Place = tuple[int, int, int]  # batch row, step, token

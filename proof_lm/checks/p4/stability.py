@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from proof_lm.checks.core import Property, kind
 from proof_lm.checks.judging import Made, decides
 
-LESSON = "lesson 05, gradient norms by depth"
+LESSON = "lesson 05, the four configurations"
 Draw = Callable[[Generator, int, int], list[NDArray]]
 
 
