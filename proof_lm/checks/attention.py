@@ -64,7 +64,7 @@ class Sizes:
 
 SINGLE = (Sizes(5, 6), Sizes(4, 7, head_width=3))
 MULTI = (Sizes(5, 6, heads=2), Sizes(4, 15, heads=3))
-BATCHED = (Sizes(5, 6, heads=3, batch=2), Sizes(4, 10, heads=2, batch=3))
+BATCHED = (Sizes(5, 12, heads=3, batch=2), Sizes(4, 10, heads=2, batch=3))
 
 
 def _first(wrong: NDArray) -> list[int]:
