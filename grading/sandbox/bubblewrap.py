@@ -23,7 +23,7 @@ from grading.sandbox.policy import SandboxError
 INSIDE, PACKAGES = "/run/inside.py", "/packages"
 SYSTEM = ("/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/share/zoneinfo", "/usr/share/fonts",
           "/etc/ld.so.cache", "/etc/localtime", "/etc/fonts")  # fmt: skip
-LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
+LINKS = ("/bin", "/lib", "/lib32", "/lib64")
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS",
            "VECLIB_MAXIMUM_THREADS")  # fmt: skip
 PASSED_ON = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "LANG")  # all that a kernel sees of the grader's environment

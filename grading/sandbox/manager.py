@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from queue import Empty
 from typing import Any
@@ -14,35 +15,49 @@ from jupyter_client.provisioning import LocalProvisioner
 from traitlets import Bool, Instance, Type
 
 from grading.sandbox.policy import Policy
+from grading.sandbox.process import SandboxedProcess
 from grading.sandbox.provisioner import SandboxProvisioner
 
 RECEIVE_QUEUE = 1000  # messages held for us before the kernel has to wait
 
 
 class BoundedChannel(AsyncZMQSocketChannel):
-    """Counts what comes in; beyond the policy's output_bytes, or when a message is malformed, ends the kernel."""
+    """Counts what comes in and ends a kernel that sends more than the policy allows, or no Jupyter message."""
 
     received = 0
     manager: SandboxedKernelManager
 
-    async def _recv(self, **kwargs: Any) -> dict[str, Any]:
+    async def get_msg(self, timeout: float | None = None) -> dict[str, Any]:
+        """The next message; raises queue.Empty if none comes within ``timeout`` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            frames = await self.socket.recv_multipart(**kwargs)
-            self.received += sum(map(len, frames))
-            if self.received > self.manager.policy.output_bytes:
-                self.manager.stop(f"sent more than {self.manager.policy.output_bytes / 2**20:g} MiB of output")
-                continue
-            try:
-                _, message = self.session.feed_identities(frames)
-                return self.session.deserialize(message)
-            except (ValueError, TypeError, KeyError, IndexError, RecursionError):
-                self.manager.stop("sent a message that is no Jupyter message")
+            left = None if deadline is None else max(0, int(1000 * (deadline - time.monotonic())))
+            if not await self.socket.poll(left):
+                raise Empty
+            if message := self._accept(await self.socket.recv_multipart()):
+                return message
+
+    def _accept(self, frames: list[bytes]) -> dict[str, Any] | None:
+        """The message in ``frames``, or None if they end the kernel."""
+        self.received += sum(map(len, frames))
+        if self.received > self.manager.policy.output_bytes:
+            self.manager.stop(f"sent more than {self.manager.policy.output_bytes / 2**20:g} MiB of output")
+            return None
+        try:
+            return self.session.deserialize(self.session.feed_identities(frames)[1])
+        except (ValueError, TypeError, KeyError, IndexError, RecursionError):
+            self.manager.stop("sent a message that is no Jupyter message")
+            return None
 
 
 class BoundedClient(AsyncKernelClient):
-    """Client whose sockets refuse a message over the policy's message_bytes before it takes memory."""
+    """Client whose sockets refuse a message over the policy's message_bytes before it takes memory.
+
+    All that is ever heard of such a message is that libzmq hangs up, so that ends the kernel.
+    """
 
     shell_channel_class = iopub_channel_class = stdin_channel_class = control_channel_class = Type(BoundedChannel)
+    guard: asyncio.Task[None] | None = None
 
     def _context_default(self) -> zmq.asyncio.Context:
         self._created_context = True
@@ -51,16 +66,37 @@ class BoundedClient(AsyncKernelClient):
         context.setsockopt(zmq.RCVHWM, RECEIVE_QUEUE)
         return context
 
+    def _bounded_channels(self) -> list[BoundedChannel]:
+        return [self.shell_channel, self.iopub_channel, self.stdin_channel, self.control_channel]
+
     def start_channels(self, *args: Any, **kwargs: Any) -> None:
-        super().start_channels(*args, **kwargs)
-        for channel in (self.shell_channel, self.iopub_channel, self.stdin_channel, self.control_channel):
+        for channel in self._bounded_channels():
             channel.manager = self.parent
+        super().start_channels(*args, **kwargs)
+
+    def stop_channels(self) -> None:
+        if self.guard:
+            self.guard.cancel()
+        for channel in self._bounded_channels():
+            if channel.socket:
+                channel.socket.disable_monitor()
+        super().stop_channels()
+
+    async def _watch_channels(self) -> None:
+        """Wait until the other side of a channel hangs up."""
+        poller = zmq.asyncio.Poller()
+        for channel in self._bounded_channels():
+            poller.register(channel.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED), zmq.POLLIN)
+        await poller.poll()
+        size = f"{self.parent.policy.message_bytes / 2**20:g} MiB"
+        await self.parent.hung_up(f"broke off a channel, as by a message of more than {size}")
 
     async def wait_for_ready(self, timeout: float | None = None) -> None:
         """Return when kernel and output channel answer; raises RuntimeError if they don't within ``timeout`` s.
 
         Ends with the idle status of our own question, where the stock client waits for a silence of 0.2 s.
         """
+        self.guard = self.guard or asyncio.ensure_future(self._watch_channels())
         deadline = time.monotonic() + (timeout or float("inf"))
         while time.monotonic() < deadline:
             request = self.kernel_info()
@@ -110,10 +146,18 @@ class SandboxedKernelManager(AsyncKernelManager):
 
     def stop(self, reason: str) -> None:
         """End the kernel now and keep the reason."""
-        if isinstance(self.provisioner, SandboxProvisioner) and self.provisioner.process:
-            self.provisioner.process.stop(reason)
-        elif isinstance(self.provisioner, LocalProvisioner) and self.provisioner.process:
-            self.provisioner.process.kill()
+        process = getattr(self.provisioner, "process", None)
+        if isinstance(process, SandboxedProcess):
+            process.stop(reason)
+        elif process:
+            process.kill()
+
+    async def hung_up(self, reason: str) -> None:
+        """A channel closed: because the kernel ends, or else for ``reason``."""
+        process = getattr(self.provisioner, "process", None)
+        if isinstance(process, SandboxedProcess):
+            await asyncio.to_thread(process.ended.wait, 1.0)
+        self.stop(reason)
 
     @property
     def last_words(self) -> str:

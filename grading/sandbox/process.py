@@ -32,7 +32,7 @@ def start_cold(policy: Policy, kernel_end: socket.socket, output: int) -> subpro
 
 
 class SandboxedProcess:
-    """A kernel and everything that it starts.
+    """A kernel and everything that it starts; all of it ends when ``connection`` closes, as it does with us.
 
     ``begin`` raises SandboxError, with the last line the kernel wrote, if the sandbox did not come up.
     ``stopped_because`` is None unless a limit (or the caller's reason) ended it.
@@ -46,7 +46,9 @@ class SandboxedProcess:
         self._descriptors: list[int] = [output]
         self._tail = b""
 
-    def begin(self, connection: Mapping[str, Any], arguments: Sequence[str], listeners: Sequence[socket.socket]) -> None:
+    def begin(
+        self, connection: Mapping[str, Any], arguments: Sequence[str], listeners: Sequence[socket.socket]
+    ) -> None:
         """Hand over the request, take hold of the processes, let the kernel run."""
         try:
             self._send(connection, arguments, listeners)
@@ -56,15 +58,15 @@ class SandboxedProcess:
         except BaseException:
             self._abandon()
             raise
-        finally:
-            self._connection.close()
 
-    def _send(self, connection: Mapping[str, Any], arguments: Sequence[str], listeners: Sequence[socket.socket]) -> None:
+    def _send(
+        self, connection: Mapping[str, Any], arguments: Sequence[str], listeners: Sequence[socket.socket]
+    ) -> None:
         files = {name: base64.b64encode(content).decode() for name, content in self.policy.files.items()}
         body = json.dumps({
             "connection": dict(connection), "arguments": list(arguments), "files": files,
             "limits": limits.hard_limits(self.policy), "file_bytes": self.policy.file_bytes,
-            "dies_with_parent": self._popen is not None, "uid": bubblewrap.fresh_user() or 0,
+            "uid": bubblewrap.fresh_user() or 0,
             "filter": base64.b64encode(seccomp.program()).decode(),
         }).encode()  # fmt: skip
         self._connection.settimeout(START_SECONDS)
@@ -123,13 +125,15 @@ class SandboxedProcess:
         if self._popen:
             self._popen.wait()
         self.ended.set()
+        self._connection.close()
         for number in self._descriptors:
             os.close(number)
         self._descriptors = []
 
     def stop(self, reason: str | None = None) -> None:
         """Kill everything in the sandbox; the first reason given is kept."""
-        self.stopped_because = self.stopped_because or reason
+        if not self.ended.is_set():
+            self.stopped_because = self.stopped_because or reason
         self._signal("_init_pidfd", signal.SIGKILL)
 
     def send_signal(self, number: int) -> None:
