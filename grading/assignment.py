@@ -27,6 +27,9 @@ class Assignment:
     name: str
     root: Path
 
+    def __reduce__(self) -> tuple:
+        return Assignment, (self.name, self.root)  # another node reads its own exercises
+
     @cached_property
     def source(self) -> NotebookNode:
         """The source notebook with the released checksums, by which untouched answers are known.

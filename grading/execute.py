@@ -27,9 +27,9 @@ START_SECONDS = 60.0
 class Limits:
     """How long student code may run, in seconds."""
 
-    cell: float = 30.0
-    probe: float = 60.0
-    notebook: float = 240.0
+    cell: float = 20.0
+    probe: float = 20.0
+    notebook: float = 180.0
 
 
 @dataclass
@@ -161,7 +161,7 @@ class _Session:
             text = reply.get("data", {}).get("text/plain", "")
             result.answers[exercise.id] = _literal(text)
         elif reply.get("ename") == "NameError" and exercise.name in str(reply.get("evalue")):
-            result.failures[exercise.id] = f"{exercise.name} is not defined when the notebook has run up to here"
+            result.failures[exercise.id] = "the name is not defined when the notebook has run up to here"
         else:
             result.failures[exercise.id] = f"{reply.get('ename')}: {reply.get('evalue')}"[:300]
 

@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 
 from proof_lm.checks.core import Case, Finding, Property, draw_cases, judge
@@ -39,7 +39,7 @@ class Verdict:
         return "\n\n".join([head, *(str(finding) for finding in self.findings)])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Exercise:
     """A graded cell: `id` as in "P4.1", `name` of the function or class the student writes, and its parts."""
 
@@ -52,11 +52,13 @@ class Exercise:
         """The most that can be earned."""
         return sum(part.points for part in self.parts)
 
+    @lru_cache(maxsize=200)  # noqa: B019  exercises live as long as the process
     def draw(self, seed: int) -> list[list[Case]]:
         """The secret cases of every part, the same for the same seed."""
         root = [seed, zlib.crc32(self.id.encode())]
         return [draw_cases(part.property, [*root, index]) for index, part in enumerate(self.parts)]
 
+    @lru_cache(maxsize=200)  # noqa: B019
     def plan(self, seed: int) -> str:
         """What the probe is to do, encoded: inputs only, nothing that the verdict knows."""
         return encode([{"probe": c.probe, "calls": c.calls} for cases in self.draw(seed) for c in cases])

@@ -1,6 +1,12 @@
-"""Grade one student's folder: intake, execution, verdict. Everything an engine may run anywhere, on any node."""
+"""Grade one student's folder in three steps: `prepare` (intake), `run` (execution), `finish` (verdict).
+
+Only `run` meets a stranger's code, and it may do so on any node; the other two stay with the gradebook. None of
+them raises for what a student handed in; `run` raises SandboxError where no sandbox can be made, and all raise
+AssignmentError for a fault of the course.
+"""
 
 import hashlib
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -11,13 +17,13 @@ from nbformat.v4 import new_output
 from nbgrader.utils import compute_checksum
 
 from grading.assignment import Assignment
-from grading.edition import PACKAGE, edition
+from grading.edition import edition
 from grading.execute import Execution, Limits, execute
 from grading.exercise import Verdict
 from grading.inert import inert_outputs, make_inert
 from grading.intake import Intake, Note, read_folder, take_in
 from grading.sandbox import Policy
-from grading.store import Store, key_of
+from grading.store import key_of
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,6 @@ class Graded:
     verdicts: dict[str, Verdict]  # by grade_id of the test cell
     notes: list[Note]
     execution: Execution
-    reused: bool = False  # the execution came from the store
 
     @property
     def points(self) -> float:
@@ -50,32 +55,42 @@ class Graded:
         return sum(verdict.points for verdict in self.verdicts.values())
 
 
-def grade(task: Task, store: Store | None = None) -> Graded:
-    """Grade a submission, running it only when the store has no record of the same content.
+@dataclass(frozen=True)
+class Prepared:
+    """A submission after intake: what is run, and the name under which what it gives is kept."""
 
-    Raises SandboxError where no sandbox can be made, AssignmentError for a fault of the course; never anything
-    for what a student handed in.
-    """
+    task: Task
+    intake: Intake
+    notes: list[Note]
+    key: str
+
+
+def prepare(task: Task) -> Prepared:
+    """Intake: read the folder, rebuild the notebook, name the execution."""
     files, notes = read_folder(task.folder, task.student)
     intake = take_in(files, task.assignment.source, task.assignment.name, task.student)
-    key = _key(task, intake)
-    record = store.get(key) if store else None
-    if record is None:
-        policy = replace(task.policy, files=intake.files, read_only_paths=(edition(task.assignment.withheld),))
-        execution = execute(
-            intake.notebook, task.assignment.exercises, task.seed, policy, unsafe=task.unsafe, limits=task.limits
-        )
-        outputs = [inert_outputs(cell.get("outputs", [])) for cell in intake.notebook.cells]
-        if store:
-            store.put(key, {"execution": vars(execution), "outputs": outputs})
-    else:
-        execution, outputs = Execution(**record["execution"]), record["outputs"]
-    for cell, shown in zip(intake.notebook.cells, outputs, strict=True):
+    return Prepared(task, intake, [*notes, *intake.notes], _key(task, intake))
+
+
+def run(prepared: Prepared) -> dict:
+    """Execution: everything a submission's code does happens here, on any node. Returns plain data for the store."""
+    task, notebook = prepared.task, deepcopy(prepared.intake.notebook)
+    policy = replace(task.policy, files=prepared.intake.files, read_only_paths=(edition(task.assignment.withheld),))
+    exercises = task.assignment.exercises
+    execution = execute(notebook, exercises, task.seed, policy, unsafe=task.unsafe, limits=task.limits)
+    outputs = [inert_outputs(cell.get("outputs", [])) for cell in notebook.cells]
+    return {"execution": vars(execution), "outputs": outputs}
+
+
+def finish(prepared: Prepared, record: dict) -> Graded:
+    """Verdict: judge what a record holds and write the notebook that nbgrader will keep."""
+    task, notebook = prepared.task, deepcopy(prepared.intake.notebook)
+    execution = Execution(**record["execution"])
+    for cell, shown in zip(notebook.cells, record["outputs"], strict=True):
         if cell.cell_type == "code":
             cell.outputs = [nbformat.from_dict(output) for output in shown]
     verdicts = judge(task, execution)
-    notebook = _write(intake.notebook, verdicts, key)
-    return Graded(task.student, notebook, verdicts, [*notes, *intake.notes], execution, record is not None)
+    return Graded(task.student, _write(notebook, verdicts, prepared.key), verdicts, prepared.notes, execution)
 
 
 def judge(task: Task, execution: Execution) -> dict[str, Verdict]:
@@ -100,13 +115,13 @@ def _key(task: Task, intake: Intake) -> str:
     plans = [exercise.plan(task.seed) for exercise in task.assignment.exercises.values()]
     files = sorted((name, hashlib.sha256(data).hexdigest()) for name, data in intake.files.items())
     walls = [repr(replace(task.policy, files={}, read_only_paths=())), repr(task.limits), task.unsafe]
-    return key_of(task.assignment.name, cells, files, plans, list(task.assignment.withheld), walls, _package_digest())
+    return key_of(task.assignment.name, cells, files, plans, walls, _digest(edition(task.assignment.withheld)))
 
 
 @cache
-def _package_digest() -> str:
-    paths = sorted(path for path in PACKAGE.rglob("*.py"))
-    return key_of([[path.relative_to(PACKAGE).as_posix(), path.read_text(encoding="utf-8")] for path in paths])
+def _digest(package: Path) -> str:
+    paths = sorted(package.rglob("*.py"))
+    return key_of([[path.relative_to(package).as_posix(), path.read_text(encoding="utf-8")] for path in paths])
 
 
 def _write(notebook: NotebookNode, verdicts: dict[str, Verdict], key: str) -> NotebookNode:

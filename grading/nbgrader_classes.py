@@ -4,9 +4,9 @@ Every submission is graded before nbgrader touches it; what nbgrader then conver
 notebook in a folder of our own, so it never follows a student's link, copies a student's file or runs a cell.
 """
 
+import fnmatch
 import json
 import os
-import re
 import shutil
 import stat
 from pathlib import Path
@@ -17,14 +17,15 @@ import nbgrader.apps.autogradeapp
 import nbgrader.converters
 from nbgrader.converters import Autograde
 from nbgrader.converters.base import NbGraderException
+from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, SaveAutoGrades
 from nbgrader.utils import parse_utc
 from traitlets import Bool, Int, List
 
 from grading.assignment import Assignment, AssignmentError
-from grading.grade import Graded, Task, grade
+from grading.grade import Task, finish, prepare, run
 from grading.sandbox import SandboxError
-from grading.store import FOLDER, Store, write_atomically
+from grading.store import FOLDER, Store
 
 MAX_TIMESTAMP = 100  # bytes
 
@@ -38,9 +39,10 @@ class SafeAutograde(Autograde):
     unsafe_no_sandbox = Bool(
         False, help="Run submissions with the grader's own rights. The grade's record says so."
     ).tag(config=True)
-    seed = Int(None, allow_none=True, help="Of the secret cases; kept in the course's folder when not given.").tag(
-        config=True
-    )
+    seed = Int(
+        None, allow_none=True, help="Of the secret cases; drawn once and kept in the course's folder when not given."
+    ).tag(config=True)
+    stored_only = Bool(False, help="Judge what was executed before; execute nothing.").tag(config=True)
 
     @property
     def _input_directory(self) -> str:
@@ -49,45 +51,50 @@ class SafeAutograde(Autograde):
     def init_notebooks(self) -> None:
         """Grade and stage every submission that the command names. Raises NbGraderException with one line."""
         root = Path(self.coursedir.root)
-        self.graded: dict[str, Graded] = {}
         shutil.rmtree(root / FOLDER / "staged", ignore_errors=True)
         try:
-            for task in self.tasks(root):
-                self._stage(root, task)
+            staged = [self._stage(root, task) for task in self.tasks()]
         except (AssignmentError, SandboxError) as error:
             self.log.error("%s", error)
             raise NbGraderException(str(error)) from None
-        if not self.graded:
-            message = f"nothing submitted for {self.coursedir.assignment_id} in {self.coursedir.submitted_directory}/"
+        if not any(staged):
+            where = f"{self.coursedir.submitted_directory}/{self.coursedir.student_id}/{self.coursedir.assignment_id}"
+            message = f"nothing to grade in {where}"
             self.log.error(message)
             raise NbGraderException(message)
         super().init_notebooks()
 
-    def tasks(self, root: Path) -> list[Task]:
-        """One task for each submission of the assignment, by student; folders behind links are not followed."""
+    def tasks(self) -> list[Task]:
+        """One task for each submission of the assignment, by student."""
+        root = Path(self.coursedir.root)
         assignment = Assignment(self.coursedir.assignment_id, root)
-        submitted = root / self.coursedir.submitted_directory
         seed = Store(root).secret_seed() if self.seed is None else self.seed
-        wanted = re.compile(re.escape(self.coursedir.student_id).replace(r"\*", ".*"))
-        students = sorted(entry.name for entry in os.scandir(submitted)) if submitted.is_dir() else []
+        found = submissions(root / self.coursedir.submitted_directory, assignment.name)
+        pattern = self.coursedir.student_id
         return [
             Task(assignment, student, folder, seed, unsafe=self.unsafe_no_sandbox)
-            for student in students
-            if wanted.fullmatch(student)
-            and (folder := submitted / student / assignment.name)
-            and stat.S_ISDIR(_mode(folder))
-            and stat.S_ISDIR(_mode(folder.parent))
+            for student, folder in found.items()
+            if fnmatch.fnmatchcase(student, pattern)
         ]
 
-    def _stage(self, root: Path, task: Task) -> None:
-        graded = self.graded[task.student] = grade(task, Store(root))
-        for note in graded.notes:
+    def _stage(self, root: Path, task: Task) -> bool:
+        """Write the graded notebook where nbgrader will look for it; False when only a stored one would do."""
+        store, prepared = Store(root), prepare(task)
+        record = store.get(prepared.key)
+        if record is None:
+            if self.stored_only:
+                self.log.warning("%s: not executed yet in this form; run make grade", task.student)
+                return False
+            record = run(prepared)
+            store.put(prepared.key, record)
+        for note in prepared.notes:
             self.log.warning("%s", note)
         folder = root / FOLDER / "staged" / task.student / task.assignment.name
-        name = f"{task.assignment.name}.ipynb"
-        write_atomically(folder / name, nbformat.writes(graded.notebook).encode())
+        folder.mkdir(parents=True)
+        (folder / f"{task.assignment.name}.ipynb").write_text(nbformat.writes(finish(prepared, record).notebook))
         if timestamp := _timestamp(task.folder):
-            write_atomically(folder / "timestamp.txt", timestamp.encode())
+            (folder / "timestamp.txt").write_text(timestamp)
+        return True
 
     def init_destination(self, assignment_id: str, student_id: str) -> bool:
         """Whether to record this submission: always, unless the very same graded notebook is there already."""
@@ -98,6 +105,21 @@ class SafeAutograde(Autograde):
             self.log.info("%s: regraded, since the submission or its verdict changed", student_id)
             shutil.rmtree(old.parent)  # nbgrader would skip what it has graded once
         return super().init_destination(assignment_id, student_id)
+
+
+def course(root: Path, assignment: str, students: str = "*") -> CourseDirectory:
+    """nbgrader's description of the course in `root`, for one assignment and the students of a pattern."""
+    root = root.resolve()
+    directory = CourseDirectory(root=str(root), db_url=f"sqlite:///{root / 'gradebook.db'}", course_id="prooflm")
+    directory.assignment_id, directory.student_id = assignment, students
+    return directory
+
+
+def submissions(submitted: Path, assignment: str) -> dict[str, Path]:
+    """Folder of each student who handed in something, in order; a folder behind a link is none."""
+    students = sorted(entry.name for entry in os.scandir(submitted)) if submitted.is_dir() else []
+    folders = {student: submitted / student / assignment for student in students}
+    return {s: f for s, f in folders.items() if stat.S_ISDIR(_mode(f)) and stat.S_ISDIR(_mode(f.parent))}
 
 
 def _content(path: Path) -> list | None:

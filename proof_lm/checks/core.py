@@ -7,6 +7,7 @@ looks at that data alone. Both run here in one process; a grader runs them in tw
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from html import escape
 from typing import Any
 
@@ -17,9 +18,9 @@ from proof_lm.probes import Answer, encode, run_case
 SEED = 41
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
-    """One situation: argument tuples with which a probe calls the candidate in order."""
+    """One situation: argument tuples with which a probe calls the candidate in order. Hashed by identity."""
 
     label: str  # what a reader should know of it, for instance "T = 5, d = 6"
     calls: tuple[tuple, ...]  # plain data only
@@ -132,15 +133,21 @@ def diagnose(prop: Property, cases: Sequence[Case], answers: Sequence[list[Answe
 
 
 def _same_answers(mistake: Mistake, case: Case, given: list[Answer]) -> bool:
-    with warnings.catch_warnings(), np.errstate(all="ignore"):  # a planted overflow is not the student's
-        warnings.simplefilter("ignore")
-        planted = run_case(mistake.candidate, case.probe, case.calls)
+    planted = own_answers(mistake.candidate, case)
     return len(planted) == len(given) and all(
         bool(a.error) == bool(b.error)
         and a.changed == b.changed
         and (same(a.value, b.value) or encode(a.value) == encode(b.value))  # equal bits: NaN for NaN
         for a, b in zip(planted, given, strict=True)
     )
+
+
+@lru_cache(maxsize=20_000)  # a class is judged on the same cases: a reference answers each of them once
+def own_answers(candidate: Callable, case: Case) -> list[Answer]:
+    """What code of ours, a reference or a planted mistake, answers; its warnings are not the student's."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return run_case(candidate, case.probe, case.calls)
 
 
 def find(prop: Property, candidate: Callable, seed: int | Sequence[int] = SEED) -> tuple[Finding | None, int]:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from proof_lm.checks.core import Case, Mistake, Property, difference, kind
-from proof_lm.probes import Answer, run_case
+from proof_lm.checks.core import Case, Mistake, Property, difference, kind, own_answers
+from proof_lm.probes import Answer
 
 Cases = Callable[[np.random.Generator], Sequence[Case]]
 
@@ -26,7 +26,7 @@ def matches(
     """The candidate's results, or one item of each, equal those of `reference` within the tolerance."""
 
     def judge(case: Case, values: list) -> str | None:
-        wanted = [answer.value for answer in run_case(reference, case.probe, case.calls)]
+        wanted = [answer.value for answer in own_answers(reference, case)]
         pairs = list(zip(values, wanted, strict=True))
         if item is not None:
             odd = [v for v, w in pairs if not isinstance(v, (tuple, list)) or len(v) != len(w)]
