@@ -145,6 +145,31 @@ def line_plot(
     show_figure(figure, alt, noise)
 
 
+def seed_bands(
+    x: np.ndarray,
+    runs: Mapping[str, np.ndarray],
+    title: str,
+    xlabel: str,
+    ylabel: str,
+    alt: str,
+    *,
+    log: bool = False,
+    noise: float = 0.0,
+) -> None:
+    """Show runs (seeds, len(x)) of each name: the median as a line, 5th to 95th percentile as a band around it."""
+    figure, axes = plt.subplots(figsize=(7, 4.2))
+    colors = plt.get_cmap("cividis")(np.linspace(0, 0.9, len(runs)))
+    styles = zip(("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1))), "os^Dv", colors, strict=False)
+    for (name, values), (line, marker, color) in zip(runs.items(), styles, strict=False):
+        low, middle, high = np.percentile(values, [5, 50, 95], axis=0)
+        axes.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0)
+        axes.plot(x, middle, linestyle=line, marker=marker, markersize=4, color=color, label=name)
+    axes.set(title=title, xlabel=xlabel, ylabel=ylabel, yscale="log" if log else "linear")
+    axes.legend()
+    axes.grid(alpha=0.3)
+    show_figure(figure, alt, noise)
+
+
 def feature_dots(panels: Mapping[str, np.ndarray], alt: str) -> None:
     """Show arrays (T, d) side by side: the d features of each position as dots, their mean and spread beside them."""
     figure, row = plt.subplots(1, len(panels), figsize=(4.2 * len(panels), 3.4), squeeze=False)
