@@ -13,14 +13,13 @@ import pytest
 
 from tools.lint_notebooks import DIGEST_MIME, ROOT
 
-COPIED = ["Makefile", "pyproject.toml", "requirements.txt", "constraints.txt", "tools", "tests"]
+COPIED = ["Makefile", "pyproject.toml", "requirements.txt", "constraints.txt", "tools"]
+LINT = "tests/test_notebooks_lint.py"
 
 
-def beginning_of_a_lesson() -> nbformat.NotebookNode:
-    """The first lesson up to its first figure, links aside (they lead out of the copy)."""
+def good_lesson() -> nbformat.NotebookNode:
+    """The first lesson, links aside: they lead out of the copy."""
     lesson = nbformat.read(ROOT / "course" / "01_single_head_attention.ipynb", as_version=4)
-    figures = [number for number, cell in enumerate(lesson.cells) if figure_of(cell)]
-    lesson.cells = lesson.cells[: figures[0] + 1]
     for cell in lesson.cells:
         if cell.cell_type == "markdown":
             cell.source = cell.source.replace("](", "] (")
@@ -46,16 +45,19 @@ def wrong_number(lesson):
     output.text = re.sub(r"\d", lambda digit: str((int(digit[0]) + 1) % 10), output.text, count=1)
 
 
+def first_axes(lesson) -> dict:
+    return next(figure for figure in map(figure_of, lesson.cells) if figure)["axes"][0]
+
+
 def wrong_plot(lesson):
-    axes = figure_of(lesson.cells[-1])["axes"][0]
-    drawn = axes.get("images") or axes["lines"]
-    name = next(name for name, value in drawn[0].items() if name in ("values", "y"))
-    shape, _, values = drawn[0][name].partition(": ")
-    drawn[0][name] = f"{shape}: 7{values}"
+    axes = first_axes(lesson)
+    drawn = (axes.get("images") or axes["lines"])[0]
+    name = "values" if "values" in drawn else "y"
+    drawn[name] = drawn[name].replace(": ", ": 7", 1)
 
 
 def wrong_title(lesson):
-    figure_of(lesson.cells[-1])["axes"][0]["title"] = "Something else"
+    first_axes(lesson)["title"] = "Something else"
 
 
 def emptied_output(lesson):
@@ -83,8 +85,10 @@ def report(tmp_path_factory) -> tuple[int, str]:
         copy_one = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
         copy_one(ROOT / name, folder / name)
     (folder / ".venv").symlink_to(sys.prefix)
-    (folder / "course").mkdir()
-    good = beginning_of_a_lesson()
+    for name in ("course", "tests"):
+        (folder / name).mkdir()
+    shutil.copy2(ROOT / LINT, folder / LINT)
+    good = good_lesson()
     nbformat.write(good, folder / "course" / "good.ipynb")
     for spoil in SPOILS:
         spoilt = copy.deepcopy(good)
@@ -97,7 +101,7 @@ def report(tmp_path_factory) -> tuple[int, str]:
             "make",
             "--assume-old=.venv/.installed",
             "test",
-            "TESTS=tests/test_notebooks_lint.py::test_stored_notebook_is_in_order course",
+            f"TESTS={LINT}::test_stored_notebook_is_in_order course",
         ],
         cwd=folder,
         env={name: value for name, value in os.environ.items() if name not in hidden},
