@@ -79,6 +79,9 @@ def main(arguments: list[str] | None = None) -> int:
     except (FileNotFoundError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
+    except subprocess.CalledProcessError as error:
+        print(f"{ROOT} is no git checkout, which says what belongs to the course: {error.stderr}", file=sys.stderr)
+        return 1
     archive = shutil.make_archive(str(target), "zip", root_dir=target.parent, base_dir=target.name)
     print(f"student edition: {target}/ and {archive}")
     return 0
