@@ -6,7 +6,7 @@ from proof_lm.checks.p4.decoder import decoder_properties
 from proof_lm.checks.p4.stability import stability_properties
 
 # (T, d) and (B, T, d), no two sizes of a shape alike
-HIDDEN = ((4, 3), (7, 5), (19, 4), (2, 5, 3), (3, 11, 4), (5, 9, 2))
+HIDDEN = ((4, 3), (19, 4), (2, 5, 3), (3, 7, 2))
 # (configurations, depths)
 EXPERIMENTS = ((2, 4), (3, 7), (4, 5), (6, 9), (9, 12))
 # (B, T, V)

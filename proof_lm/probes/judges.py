@@ -44,7 +44,7 @@ def decoder(
     """What the candidate says of a model, and of logits (B, T, V) given as float32 tensors."""
     import torch
 
-    logits = [torch.from_numpy(values.copy()) for values in (original, changed, reloaded)]
+    logits = [torch.from_numpy(values) for values in (original, changed, reloaded)]
     return candidate(_model(**model), *logits)
 
 
