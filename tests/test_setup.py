@@ -135,6 +135,12 @@ def test_make_alone_lists_every_target():
     assert [line.split()[1] for line in shown.splitlines()] == rules
 
 
+def test_readme_names_no_command_that_is_missing():
+    named = set(re.findall(r"(?:`|^ {4})make ([a-z]+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
+    listed = {line.split()[1] for line in make(ROOT).stdout.splitlines()}
+    assert {"lab", "test"} <= named <= listed
+
+
 def makefiles(folder: Path) -> list[Path]:
     return [path for path in (folder / "Makefile", folder / "instructor.mk") if path.exists()]
 
