@@ -21,8 +21,7 @@ LAB_FLAGS := $(if $(filter Darwin,$(shell uname -s))$(DISPLAY)$(WAYLAND_DISPLAY)
 LAB_FLAGS += $(if $(filter 0,$(shell id -u)),--allow-root)
 
 help: ## show this list
-	@sed -n 's/^\([a-z][a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; \
-		do printf '  make %-12s %s\n' "$$name" "$$text"; done
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 lab: $(INSTALLED) ## install what is missing and open the course in JupyterLab (Ctrl-C stops it)
 	@exec $(VENV_PYTHON) -m jupyterlab $(LAB_FLAGS) --ServerApp.answer_yes=True --ServerApp.root_dir=. \
