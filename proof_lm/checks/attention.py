@@ -193,6 +193,7 @@ def mask_refuses_no_time(times: Sequence[int] = (0, -3)) -> Property:
 
 CAUSAL_LESSON = "lesson 01, The future has no vote"
 SCALE_LESSON = "lesson 01, Why the root"
+MULTI_HEAD_LESSON = "lesson 02, All heads in one product"
 OUTPUT_LESSON = "lesson 02, Why there is an output matrix"
 BATCH_LESSON = "lesson 02, Many sequences at once"
 POSITION_LESSON = "lesson 02, Positions that turn"
@@ -374,7 +375,7 @@ def attention_equals_definition(sizes: Sequence[Sizes]) -> Property:
         rtol=TOLERANCE,
         atol=TOLERANCE,
         tolerance=ROUNDING,
-        lesson=OUTPUT_LESSON if sizes[0].heads else CAUSAL_LESSON,
+        lesson=MULTI_HEAD_LESSON if sizes[0].heads else "lesson 01, The function",
         mistakes=WRONG_ATTENTION + (WRONG_MULTI_HEAD if sizes[0].heads else ()),
     )
 
