@@ -190,6 +190,7 @@ def run_kernel(connection, request, listeners):
     if not connection.recv(1):
         os._exit(1)
     connection.close()
+    del sys.argv[1:]  # how it came to be is no business of a notebook
     application = kernel_application().instance(listeners, request["connection"])
     application.initialize(request["arguments"])
     sys.path[:] = [*filter(os.path.isdir, filter(None, sys.path)), WORK]  # last: no file here shadows a library

@@ -1,0 +1,36 @@
+"""The same attacks when the grader is not root: the whole folder once more, as a user that owns nothing."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grading.sandbox import bubblewrap
+
+NOBODY_SPECIAL = "54321"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="already an ordinary user; only root can become another")
+def test_every_attack_fails_for_an_ordinary_user_too(tmp_path_factory):
+    root = Path(__file__).parents[2]
+    command = [str(bubblewrap.executable()), "--dev-bind", "/", "/", "--tmpfs", "/tmp", "--chmod", "1777", "/tmp"]
+    for path in bubblewrap.interpreter_paths():  # a Python in root's home is out of others' reach: open the way to it
+        blocked = [parent for parent in path.parents if not parent.stat().st_mode & 1]
+        if blocked:
+            top = blocked[-1]
+            between = [str(parent) for parent in reversed(path.parents) if parent.is_relative_to(top) and parent != top]
+            command += ["--tmpfs", str(top), "--chmod", "0755", str(top)]
+            for folder in between:
+                command += ["--perms", "0755", "--dir", folder]
+            command += ["--ro-bind", str(path), str(path)]
+    command += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--die-with-parent", "--"]
+    command += ["setpriv", f"--reuid={NOBODY_SPECIAL}", f"--regid={NOBODY_SPECIAL}", "--clear-groups"]
+    command += ["--inh-caps=-all", "--ambient-caps=-all", sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    environment = os.environ | {"HOME": "/tmp", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [*command, str(root / "tests" / "sandbox")], cwd=root, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert "passed" in done.stdout
