@@ -21,3 +21,11 @@ c.ClearSolutions.code_stub = {"python": "raise NotImplementedError"}
 c.ClearSolutions.text_stub = "*Your answer here.*"
 c.ClearMarkScheme.enforce_metadata = False  # rubrics stand in locked questions, where graders read them
 c.GenerateFeedback.exporter_class = "grading.feedback.InertFeedback"
+c.CourseDirectory.solution_directory = "solutions"
+c.GenerateSolution.preprocessors = [  # as released, but solved and run
+    "nbgrader.preprocessors.LockCells",
+    "nbgrader.preprocessors.ClearOutput",
+    "nbgrader.preprocessors.ClearHiddenTests",
+    "nbgrader.preprocessors.ClearMarkScheme",
+    "nbgrader.preprocessors.Execute",
+]

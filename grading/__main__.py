@@ -51,7 +51,8 @@ def grade(
     """Run and judge what was handed in, and write the gradebook."""
     names = _submitted(root, assignment)
     if not names:
-        console.print(f"nothing submitted: put each student's folder at submitted/<student>/{assignment}")
+        place = "<problem set>" if assignment == "all" else assignment
+        console.print(f"nothing submitted: put each student's folder at submitted/<student>/{place}", soft_wrap=True)
         return
     if not unsafe_no_sandbox and (reason := available()):
         _stop(f"no sandbox: {reason}; --unsafe-no-sandbox runs strangers' code with your own rights")

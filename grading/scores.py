@@ -51,9 +51,8 @@ def _findings(path: Path) -> dict[str, str]:
         marks = cell["metadata"].get("nbgrader", {})
         if marks.get("grade") and not marks.get("solution") and cell["cell_type"] == "code":
             text = "".join("".join(output.get("text", "")) for output in cell["outputs"])
-            lines = {
-                key.strip(): value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())
-            }
+            parts = [line.partition(":") for line in reversed(text.splitlines())]  # so that the first finding stays
+            lines = {key.strip(): value.strip() for key, _, value in parts}
             if reason := lines.get("likely") or lines.get("found"):
                 told[marks["grade_id"]] = reason
     return told
