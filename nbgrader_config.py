@@ -1,13 +1,10 @@
 """nbgrader's configuration: where things lie, and that submissions are graded behind walls."""
 
-import os
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
-# nbgrader starts alembic by name; it lies beside this interpreter, whether or not its environment is active
-os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
 
 from grading.nbgrader_classes import install  # noqa: E402
 

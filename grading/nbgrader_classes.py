@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import stat
+import sys
 from pathlib import Path
 
 import nbformat
@@ -20,14 +21,18 @@ from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, SaveAutoGrades
 from nbgrader.utils import parse_utc
-from traitlets import Bool, Int, List
+from traitlets import Bool, Instance, Int, List
 
 from grading.assignment import Assignment, AssignmentError
+from grading.execute import Limits
 from grading.grade import Task, finish, prepare, run
-from grading.sandbox import SandboxError
+from grading.sandbox import Policy, SandboxError
 from grading.store import FOLDER, Store
 
 MAX_TIMESTAMP = 100  # bytes
+
+# nbgrader starts alembic by name; it lies beside this interpreter, whether or not its environment is active
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
 
 
 class SafeAutograde(Autograde):
@@ -43,6 +48,9 @@ class SafeAutograde(Autograde):
         None, allow_none=True, help="Of the secret cases; drawn once and kept in the course's folder when not given."
     ).tag(config=True)
     stored_only = Bool(False, help="Judge what was executed before; execute nothing.").tag(config=True)
+
+    policy = Instance(Policy, ())
+    limits = Instance(Limits, ())
 
     @property
     def _input_directory(self) -> str:
@@ -72,7 +80,7 @@ class SafeAutograde(Autograde):
         found = submissions(root / self.coursedir.submitted_directory, assignment.name)
         pattern = self.coursedir.student_id
         return [
-            Task(assignment, student, folder, seed, unsafe=self.unsafe_no_sandbox)
+            Task(assignment, student, folder, seed, self.policy, self.limits, self.unsafe_no_sandbox)
             for student, folder in found.items()
             if fnmatch.fnmatchcase(student, pattern)
         ]

