@@ -16,6 +16,7 @@ import nbformat
 import nbgrader.apps.api
 import nbgrader.apps.autogradeapp
 import nbgrader.converters
+from nbgrader.api import Gradebook
 from nbgrader.converters import Autograde
 from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
@@ -61,6 +62,7 @@ class SafeAutograde(Autograde):
         root = Path(self.coursedir.root)
         shutil.rmtree(root / FOLDER / "staged", ignore_errors=True)
         try:
+            self._expect_in_gradebook()
             staged = [self._stage(root, task) for task in self.tasks()]
         except (AssignmentError, SandboxError) as error:
             self.log.error("%s", error)
@@ -71,6 +73,12 @@ class SafeAutograde(Autograde):
             self.log.error(message)
             raise NbGraderException(message)
         super().init_notebooks()
+
+    def _expect_in_gradebook(self) -> None:
+        name = self.coursedir.assignment_id
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            if name not in {known.name for known in gradebook.assignments}:
+                raise AssignmentError(f"assignment {name} is not in the gradebook; run make release")
 
     def tasks(self) -> list[Task]:
         """One task for each submission of the assignment, by student."""

@@ -3,13 +3,15 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
 import pytest
 from bs4 import BeautifulSoup
 from nbgrader.api import Gradebook
-from nbgrader.converters import GenerateAssignment, GenerateFeedback
+from nbgrader.converters import GenerateFeedback
 from traitlets.config import Config
 
 from grading.engine import cluster, run_class
@@ -68,7 +70,8 @@ class Class:
         (folder / f"{SET}.ipynb").write_text(json.dumps(notebook))
 
     def _grade(self) -> None:
-        GenerateAssignment(coursedir=course(self.root, SET)).start()  # enters the assignment in the gradebook
+        command = [sys.executable, "-m", "nbgrader", "generate_assignment", SET, f"--course-dir={self.root}", "--force"]
+        subprocess.run(command, cwd=ROOT, check=True)  # enters the assignment in the gradebook
         self.before = {process.pid for process in psutil.process_iter()}
         directory = course(self.root, SET)
         converter = SafeAutograde(coursedir=directory, policy=POLICY, limits=LIMITS)
