@@ -2,10 +2,10 @@
 
 from proof_lm.proofs.checker import Line, check_proof, is_proof, parse_proof, write_proof
 from proof_lm.proofs.formulas import Formula, ProofError, Theorem, parse_formula, parse_theorem, show
-from proof_lm.proofs.generator import LONGER_LEVELS, SPLITS, TRAIN_LEVELS, split_of, theorems
+from proof_lm.proofs.generator import LEVELS, SPLITS, split_of, theorems
 from proof_lm.proofs.tokenizer import TOKENS, decode, encode
 
 __all__ = [
-    "LONGER_LEVELS", "SPLITS", "TOKENS", "TRAIN_LEVELS", "Formula", "Line", "ProofError", "Theorem", "check_proof", "decode",
+    "LEVELS", "SPLITS", "TOKENS", "Formula", "Line", "ProofError", "Theorem", "check_proof", "decode",
     "encode", "is_proof", "parse_formula", "parse_proof", "parse_theorem", "show", "split_of", "theorems", "write_proof",
 ]

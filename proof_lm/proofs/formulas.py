@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-ATOMS = ("p", "q", "r", "s", "t", "u", "v", "w")
+ATOMS = tuple("pqrstuvwxyz")
 CONNECTIVES = ("&", "->")
 LONGEST_FORMULA = 200  # tokens; keeps the recursive parser far from Python's recursion limit
 
@@ -56,6 +56,8 @@ def show(formula: Formula) -> str:
 
 def parse_formula(text: str) -> Formula:
     """The formula that `show` writes as this text, however it is spaced; `ProofError` for any other text."""
+    for mark in ("(", ")", *CONNECTIVES):
+        text = text.replace(mark, f" {mark} ")
     tokens = text.split()
     if len(tokens) > LONGEST_FORMULA:
         raise ProofError(f"formula: {len(tokens)} tokens, at most {LONGEST_FORMULA} are read")
@@ -66,17 +68,20 @@ def parse_formula(text: str) -> Formula:
 
 
 def parse_theorem(text: str) -> Theorem:
-    """The theorem that `str` writes as this text; `ProofError` names the line that is wrong."""
-    *premises, goal = text.strip().split("\n")
-    if not goal.startswith("|- "):
-        raise ProofError(f"theorem: the last line must be '|- goal', not {goal!r}")
+    """The theorem with this text, in lines as `str` writes it or in one as in `p -> q, p |- q`; else `ProofError`."""
+    before, turnstile, goal = text.strip().partition("|-")
+    if not turnstile:
+        raise ProofError(f"theorem: expected premises, '|-' and a goal, found {text!r}")
+    if "\n" not in text.strip():
+        premises = before.split(",") if before.strip() else []
+        return Theorem(tuple(map(parse_formula, premises)), parse_formula(goal))
     formulas = []
-    for number, line in enumerate(premises, start=1):
+    for number, line in enumerate(before.strip().split("\n"), start=1):
         label, _, formula = line.partition(" ")
         if label != str(number):
             raise ProofError(f"theorem: line {number} must start with its number {number}, not {label!r}")
         formulas.append(parse_formula(formula))
-    return Theorem(tuple(formulas), parse_formula(goal.removeprefix("|- ")))
+    return Theorem(tuple(formulas), parse_formula(goal))
 
 
 def atoms_of(formula: Formula) -> list[str]:

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
 from proof_lm.proofs.checker import Line
-from proof_lm.proofs.formulas import ATOMS, Compound, Formula, Theorem, atoms_of, conjunction, implication, rename, show
+from proof_lm.proofs.formulas import ATOMS, CONNECTIVES, Compound, Formula, Theorem, atoms_of, conjunction, implication, rename, show
 
-SPLITS = ("train", "validation", "test", "longer")
-TRAIN_LEVELS = (1, 2, 3, 4, 5, 6)
-LONGER_LEVELS = (7, 8, 9)  # more lines than any proof in training
-LARGEST_FORMULA = 4  # atoms
+SPLITS = ("train", "validation", "test")
+LEVELS = (1, 2, 3, 4, 5, 6)
+LARGEST_FORMULA = 3  # atoms
 
 
 def split_of(theorem: Theorem) -> str:
@@ -31,25 +30,23 @@ def split_of(theorem: Theorem) -> str:
     return {0: "validation", 1: "test"}.get(int.from_bytes(digest[:4]) % 10, "train")
 
 
-def theorems(split: str, seed: int, levels: tuple[int, ...] | None = None) -> Iterator[tuple[Theorem, list[Line]]]:
+def theorems(
+    split: str, seed: int, levels: Sequence[int] = LEVELS, largest_formula: int = LARGEST_FORMULA
+) -> Iterator[tuple[Theorem, list[Line]]]:
     """Endless theorems of one split, each with a proof; every level comes as often as the others.
 
-    'longer' holds proofs of more lines than training ever shows, of theorems from outside the training split.
+    Levels that training left out, of the split 'test', are theorems that need longer proofs than any seen.
+    ValueError if there is no such split.
     """
     if split not in SPLITS:
         raise ValueError(f"split: expected one of {', '.join(SPLITS)}, got {split!r}")
-    levels = levels or (LONGER_LEVELS if split == "longer" else TRAIN_LEVELS)
     rng = random.Random(f"{split} {seed}")  # seeding by text gives the same stream on every machine
     while True:
         level = rng.choice(levels)
         drawn = None
-        while drawn is None or not _belongs(drawn[0], split):
-            drawn = _draw(rng, level)
+        while drawn is None or split_of(drawn[0]) != split:
+            drawn = _draw(rng, level, largest_formula)
         yield drawn
-
-
-def _belongs(theorem: Theorem, split: str) -> bool:
-    return split_of(theorem) != "train" if split == "longer" else split_of(theorem) == split
 
 
 class _Node(NamedTuple):
@@ -64,12 +61,12 @@ class _Unsuitable(Exception):
     """The draw became circular, trivial or too large."""
 
 
-def _draw(rng: random.Random, level: int) -> tuple[Theorem, list[Line]] | None:
+def _draw(rng: random.Random, level: int, largest_formula: int) -> tuple[Theorem, list[Line]] | None:
     """A theorem with a proof of exactly `level` lines, or None when the draw came out unsuitable."""
     try:
-        draft = _Draft(rng)
-        tree = draft.grow(draft.formula(rng.choice((1, 1, 2, 2, 3))), level, (), ())
-        return draft.finish(tree)
+        draft = _Draft(rng, largest_formula)
+        goal = draft.formula(rng.randint(1, largest_formula))
+        return draft.finish(draft.grow(goal, level, (), ()))
     except _Unsuitable:
         return None
 
@@ -81,8 +78,9 @@ class _Draft:
     proofs have no detours (they are normal in Prawitz's sense).
     """
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, largest_formula: int) -> None:
         self.rng = rng
+        self.largest_formula = largest_formula
         self.fresh = rng.sample(ATOMS, len(ATOMS))
         self.used: list[str] = []
 
@@ -98,51 +96,56 @@ class _Draft:
         if size == 1:
             return self.atom()
         left = self.rng.randint(1, size - 1)
-        return Compound(self.formula(left), self.rng.choice(("&", "->")), self.formula(size - left))
+        return Compound(self.formula(left), self.rng.choice(CONNECTIVES), self.formula(size - left))
 
-    def helper(self, preferred: list[Formula]) -> Formula:
-        """A formula that a step brings in from outside its goal: one of the preferred, or a small new one."""
-        if preferred and self.rng.random() < 0.7:
-            return self.rng.choice(preferred)
-        return self.formula(self.rng.choice((1, 1, 1, 2)))
+    def helper(self, room: int, preferred: list[Formula]) -> Formula:
+        """A formula of at most `room` atoms that a step brings in from outside its goal."""
+        fitting = [formula for formula in preferred if len(atoms_of(formula)) <= room]
+        if fitting and self.rng.random() < 0.7:
+            return self.rng.choice(fitting)
+        return self.formula(2 if room > 1 and self.rng.random() < 0.25 else 1)
 
-    def grow(self, goal: Formula, lines: int, assumed: tuple[Formula, ...], path: tuple[Formula, ...],
-             eliminate: bool = False) -> _Node:
+    def grow(
+        self, goal: Formula, lines: int, assumed: tuple[Formula, ...], path: tuple[Formula, ...], take_apart: bool = False
+    ) -> _Node:
         """A proof of the goal in exactly that many lines; `path` holds the goals on the way here."""
-        if goal in path or len(atoms_of(goal)) > LARGEST_FORMULA:
+        if goal in path:
             raise _Unsuitable
         if lines == 0:
             return _Node(goal)
         path += (goal,)
-        rules = ["left", "right", "mp"]
-        if not eliminate and isinstance(goal, Compound):
-            rules += {"&": ["and"] * 4, "->": ["imp"] * 4 if lines > 1 else []}[goal.connective]
-        rule = self.rng.choice(rules)
-        if rule == "and":
-            first = self.rng.randint(0, lines - 1)
-            parts = (self.grow(goal.left, first, assumed, path), self.grow(goal.right, lines - 1 - first, assumed, path))
-        elif rule == "imp":
-            if goal.left in assumed:
-                raise _Unsuitable
-            parts = (self.grow(goal.right, lines - 2, (*assumed, goal.left), path),)
-        elif rule == "left":
-            partner = self.helper([a.right for a in assumed if isinstance(a, Compound) and a.left == goal])
-            parts = (self.grow(conjunction(goal, partner), lines - 1, assumed, path, eliminate=True),)
-        elif rule == "right":
-            partner = self.helper([a.left for a in assumed if isinstance(a, Compound) and a.right == goal])
-            parts = (self.grow(conjunction(partner, goal), lines - 1, assumed, path, eliminate=True),)
-        else:
-            condition = self.helper(list(assumed))
-            first = lines - 1 if condition in assumed else self.rng.randint(0, lines - 1)
-            parts = (self.grow(implication(condition, goal), first, assumed, path, eliminate=True),
-                     self.grow(condition, lines - 1 - first, assumed, path))
-        return _Node(goal, rule, parts)
+        room = self.largest_formula - len(atoms_of(goal))
+        rules = ["mp"] * (room > 0) + ["left", "right"] * (room > (lines > 1))
+        if isinstance(goal, Compound) and not take_apart:
+            rules += ["and"] * 4 if goal.connective == "&" else ["imp"] * 4 * (lines > 1)
+        if not rules:
+            raise _Unsuitable
+        match self.rng.choice(rules):
+            case "and":
+                first = self.rng.randint(0, lines - 1)
+                left = self.grow(goal.left, first, assumed, path)
+                return _Node(goal, "and", (left, self.grow(goal.right, lines - 1 - first, assumed, path)))
+            case "imp":
+                return _Node(goal, "imp", (self.grow(goal.right, lines - 2, (*assumed, goal.left), path),))
+            case "mp":
+                condition = self.helper(room, list(assumed))
+                most = lines - 1 if len(atoms_of(condition)) < room else 0  # lines for a rule with room to come from
+                first = most if condition in assumed else self.rng.randint(0, most)
+                rule = self.grow(implication(condition, goal), first, assumed, path, take_apart=True)
+                return _Node(goal, "mp", (rule, self.grow(condition, lines - 1 - first, assumed, path)))
+            case side:
+                pairs = [known for known in assumed if isinstance(known, Compound) and known.connective == "&"]
+                if side == "left":
+                    pair = conjunction(goal, self.helper(room, [known.right for known in pairs if known.left == goal]))
+                else:
+                    pair = conjunction(self.helper(room, [known.left for known in pairs if known.right == goal]), goal)
+                return _Node(goal, side, (self.grow(pair, lines - 1, assumed, path, take_apart=True),))
 
     def finish(self, tree: _Node) -> tuple[Theorem, list[Line]]:
         """The theorem that the tree proves, its premises shuffled with a distractor or none, and the tree as lines."""
         premises, derived = _leaves_and_steps(tree, ())
         if self.rng.random() < 0.5:
-            premises.append(self.formula(self.rng.choice((1, 2, 2, 3))))
+            premises.append(self.formula(self.rng.randint(1, self.largest_formula)))
         premises = list(dict.fromkeys(premises))
         self.rng.shuffle(premises)
         if len(set(derived)) < len(derived) or set(derived) & set(premises):
