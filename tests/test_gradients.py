@@ -178,8 +178,9 @@ def test_backward_equals_central_differences_in_every_entry(name, **sizes):
     assert len(found) == len(inputs)
     for position, (value, gradient) in enumerate(zip(inputs, found, strict=True)):
         loss = loss_of(part, inputs, position, upstream)
-        numeric = gradients.finite_difference_gradient(loss, value, EPSILON)
-        np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=2e-8, err_msg=f"input {position}")
+        fine, coarse = (gradients.finite_difference_gradient(loss, value, step) for step in (EPSILON, 2 * EPSILON))
+        numeric = (4 * fine - coarse) / 3  # rows with little spread bend so much that the epsilon^2 term must go
+        np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=5e-8, err_msg=f"input {position}")
 
 
 @pytest.mark.parametrize("name", PARTS)
