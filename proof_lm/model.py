@@ -7,8 +7,6 @@ are Unsupervised Multitask Learners" (2019) for layout and initialisation; Su et
 
 import json
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -17,6 +15,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from proof_lm.generation import KVCache, choose_token, evaluating, has_only_known_parts, token_reader
+from proof_lm.rotary import TurnedQKV, at_least_float32, rotations
 
 SIZES = ("vocab_size", "context_length", "n_layers", "d_model", "n_heads", "d_ff")
 ACTIVATIONS = {"gelu": nn.GELU, "gelu_tanh": lambda: nn.GELU("tanh"), "relu": nn.ReLU, "silu": nn.SiLU}
@@ -91,72 +92,6 @@ class DecoderConfig:
         return self.d_model // self.n_heads
 
 
-def _at_least_float32(values: Tensor) -> Tensor:
-    return values.to(torch.promote_types(values.dtype, torch.float32))
-
-
-def rotations(positions: Tensor, head_width: int, base: float = 10_000.0) -> Tensor:
-    """Cosine and sine of position * base^(-2p / d_h) for each pair p: (T,) -> (T, d_h / 2, 2) float32.
-
-    Angles are taken in float64: at position 2,047 float32 may be off by 1e-4. ValueError if d_h is odd.
-    """
-    if head_width % 2:
-        raise _wrong("head_width", "an even number, since rope turns pairs", head_width)
-    exponents = torch.arange(0, head_width, 2, dtype=torch.float64, device="cpu") / head_width
-    angles = torch.outer(positions.cpu().double(), base**-exponents)  # (T, d_h / 2)
-    return torch.stack((angles.cos(), angles.sin()), dim=-1).to(positions.device, torch.float32)
-
-
-def turn_(heads: Tensor, turns: Tensor) -> None:
-    """Turn the pairs (0, 1), (2, 3), ... of the last axis in place: heads (B, T, n, h, d_h).
-
-    A pair read as a complex number turns by one multiplication with turns (T, d_h / 2), in float32 or wider.
-    """
-    wide = _at_least_float32(heads)  # heads itself, unless in half precision
-    torch.view_as_complex(wide.unflatten(-1, (-1, 2))).mul_(turns[:, None, None])
-    if wide is not heads:
-        heads.copy_(wide)
-
-
-class TurnedQKV(torch.autograd.Function):
-    """qkv (B, T, 3, h, d_h) -> query, key, value (B, h, T, d_h), query and key turned where they lie.
-
-    Turning back is the gradient of turning, so that nothing has to be kept for backward.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, qkv: Tensor, rotation: Tensor) -> tuple[Tensor, ...]:
-        ctx.save_for_backward(rotation)
-        turn_(qkv[:, :, :2], torch.view_as_complex(rotation))
-        return tuple(part.transpose(1, 2) for part in qkv.unbind(2))
-
-    @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None]:
-        (rotation,) = ctx.saved_tensors
-        grad = torch.stack([part.transpose(1, 2) for part in upstream], dim=2)  # (B, T, 3, h, d_h)
-        turn_(grad[:, :, :2], torch.view_as_complex(rotation).conj())
-        return grad, None
-
-
-class KVCache:
-    """Keys and values of one block for the steps read so far, in memory taken once: (B, h, context, d_h)."""
-
-    def __init__(self, config: DecoderConfig, batch: int, like: Tensor) -> None:
-        """Room for a whole context of `batch` rows, with dtype and device of `like`."""
-        shape = (batch, config.n_heads, config.context_length, config.head_width)
-        self.keys, self.values = like.new_empty(shape), like.new_empty(shape)
-        self.length = 0
-
-    def extend(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Append (B, h, T, d_h) and return everything read so far, (B, h, S, d_h)."""
-        if len(key) != len(self.keys):  # copy_ would spread one row over all
-            raise _wrong("cache", f"room for {len(key)} rows", len(self.keys))
-        start, self.length = self.length, self.length + key.shape[2]
-        self.keys.narrow(2, start, key.shape[2]).copy_(key)
-        self.values.narrow(2, start, key.shape[2]).copy_(value)
-        return self.keys.narrow(2, 0, self.length), self.values.narrow(2, 0, self.length)
-
-
 class CausalSelfAttention(nn.Module):
     def __init__(self, d_model: int, num_heads: int, dropout: float) -> None:
         super().__init__()
@@ -174,7 +109,7 @@ class CausalSelfAttention(nn.Module):
             turns = rotations(positions, head_width) if positions.dim() == 1 else positions
             q, k, v = TurnedQKV.apply(qkv, turns)
         if cache is not None:
-            k, v = cache.extend(k, v)  # (B, h, S, d_h)
+            k, v = cache.extend(torch.stack((k, v), dim=1))  # (B, h, S, d_h) each
         attended = self.attend(q, k, v)  # (B, h, T, d_h)
         return self.out(attended.transpose(1, 2).reshape(B, T, d))  # heads side by side again
 
@@ -259,7 +194,7 @@ def masked_cross_entropy(logits: Tensor, labels: Tensor, loss_mask: Tensor | Non
         raise _wrong("loss_mask", f"torch.bool of shape {shape}", loss_mask)
     _check_ids("labels", labels.masked_fill(~loss_mask, 0), logits.shape[-1])
     labels = labels.long().masked_fill(~loss_mask, IGNORED).flatten()  # (B T,)
-    logits = _at_least_float32(logits).flatten(0, -2)  # (B T, V)
+    logits = at_least_float32(logits).flatten(0, -2)  # (B T, V)
     total = F.cross_entropy(logits, labels, ignore_index=IGNORED, reduction="sum")
     return total / loss_mask.sum().clamp(min=1)
 
@@ -355,6 +290,9 @@ class ProofLM(nn.Module):
         """An empty cache for each block, for `batch` rows."""
         return [KVCache(self.config, batch, like=self.token_embedding.weight) for _ in self.blocks]
 
+    def _last_logits(self, token_ids: Tensor, cache: list[KVCache] | None = None) -> Tensor:
+        return self.lm_head(self.forward_hidden(token_ids, cache)[:, -1])  # (B, V), the last step alone
+
     def generate(
         self,
         token_ids: Tensor,
@@ -387,15 +325,17 @@ class ProofLM(nn.Module):
             generator.set_state(torch.get_rng_state())
         context, (B, T) = self.config.context_length, token_ids.shape
         tokens = F.pad(token_ids.long(), (0, max_new_tokens))  # (B, T + max_new_tokens)
-        cache = self.new_cache(B) if use_cache else None
-        with _evaluating(self), torch.inference_mode():
+        with evaluating(self), torch.inference_mode():
+            cache = self.new_cache(B) if use_cache else None
+            read_token = token_reader(self, cache) if cache and has_only_known_parts(self) else None
             for end in range(T, tokens.shape[1]):
-                if cache and end <= context:
-                    hidden = self.forward_hidden(tokens[:, cache[0].length : end], cache)  # the unread
+                if not cache or end > context:
+                    logits = self._last_logits(tokens[:, max(0, end - context) : end])
+                elif read_token and cache[0].length == end - 1:
+                    logits = read_token(tokens[:, end - 1])
                 else:
-                    hidden = self.forward_hidden(tokens[:, max(0, end - context) : end])
-                logits = self.lm_head(hidden[:, -1])  # (B, V), the last step alone
-                tokens[:, end] = _choose(logits, temperature, top_k, top_p, generator)
+                    logits = self._last_logits(tokens[:, cache[0].length : end], cache)  # what is not read yet
+                tokens[:, end] = choose_token(logits, temperature, top_k, top_p, generator)
         return tokens
 
     def save(self, path: str | PathLike) -> None:
@@ -457,35 +397,3 @@ def _complete_keys(model: ProofLM, state_dict: dict, prefix: str, *rest: Any) ->
 
 def _restore_after_load(model: ProofLM, _: Any) -> None:
     model._restore()
-
-
-@contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode for a while; each module gets its own mode back, whatever happens."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
-
-
-def _choose(
-    logits: Tensor, temperature: float, top_k: int | None, top_p: float | None, generator: torch.Generator
-) -> Tensor:
-    """One token for each row: logits (B, V) -> (B,)."""
-    if temperature == 0:
-        return logits.argmax(dim=-1)
-    logits = logits.float().cpu()  # the same draw on every device
-    temperature = max(temperature, torch.finfo(torch.float32).tiny)  # as float32 it must not become 0
-    scaled = (logits - logits.amax(dim=-1, keepdim=True)) / temperature  # at most 0: exp cannot overflow
-    if top_k is None and top_p is None:
-        return torch.multinomial(scaled.softmax(dim=-1), 1, generator=generator).squeeze(-1)
-    ranked, ids = scaled.sort(dim=-1, descending=True, stable=True)  # of equals the lowest id first
-    probabilities = ranked[:, :top_k].softmax(dim=-1)  # (B, min(k, V))
-    if top_p is not None:
-        likelier = probabilities.cumsum(dim=-1) - probabilities  # what the tokens before this one reach
-        probabilities = probabilities.masked_fill(likelier >= top_p, 0.0)
-    drawn = torch.multinomial(probabilities, 1, generator=generator)
-    return ids.gather(-1, drawn).squeeze(-1)

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proof_lm import model as model_module
+from proof_lm import generation
 from proof_lm.model import ProofLM
 from tests.test_model import SMALL, build, draw_ids, each_variant
 
@@ -136,7 +136,7 @@ def test_top_k_of_the_vocabulary_and_beyond_cut_nothing():
 def choices(logits, draws=400, temperature=1.0, top_k=None, top_p=None):
     """How often each token is chosen from logits (1, V)."""
     generator = torch.Generator().manual_seed(3)
-    drawn = model_module._choose(logits.expand(draws, -1), temperature, top_k, top_p, generator)
+    drawn = generation.choose_token(logits.expand(draws, -1), temperature, top_k, top_p, generator)
     return Counter(drawn.tolist())
 
 
