@@ -70,21 +70,31 @@ def second_opinion(theorem, text):
             return False
         if any(cite not in facts or facts[cite][1] != boxes[: len(facts[cite][1])] for cite in cites):
             return False
-        cited = [facts[cite][0] for cite in cites]
-        first, *others = [f"( {fact} )" if " " in fact else fact for fact in (*cited, claim)]
-        follows_here = {
-            "assume": lambda: True,
-            "left": lambda: cited[0].startswith(f"{others[-1]} & "),
-            "right": lambda: cited[0].endswith(f" & {others[-1]}"),
-            "and": lambda: claim == f"{first} & {others[0]}",
-            "mp": lambda: cited[0] == f"{others[0]} -> {others[1]}",
-            "imp": lambda: cites[0] == (*boxes, None)[-2 if boxes else -1] and claim == f"{first} -> {others[0]}",
-        }
-        if not follows_here[rule]():
+        if rule == "imp" and cites[:1] != list(boxes[-1:]):
+            return False
+        if not gives(rule, [facts[cite][0] for cite in cites], claim):
             return False
         boxes = (*boxes, number) if rule == "assume" else boxes[:-1] if rule == "imp" else boxes
         facts[number] = claim, boxes
     return end == "end" and not boxes and claim == show(theorem.goal)
+
+
+def gives(rule, cited, claim):
+    """Whether the rule leads from the cited lines to the claim, all of it text."""
+    first, *others = [f"( {fact} )" if " " in fact else fact for fact in (*cited, claim)]
+    match rule:
+        case "assume":
+            return True
+        case "left":
+            return cited[0].startswith(f"{others[-1]} & ")
+        case "right":
+            return cited[0].endswith(f" & {others[-1]}")
+        case "and":
+            return claim == f"{first} & {others[0]}"
+        case "mp":
+            return cited[0] == f"{others[0]} -> {others[1]}"
+        case "imp":
+            return claim == f"{first} -> {others[0]}"
 
 
 CITED = {"left": 1, "right": 1, "mp": 2, "and": 2, "assume": 0, "imp": 2}

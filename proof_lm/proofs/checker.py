@@ -22,7 +22,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from proof_lm.proofs.formulas import Compound, Formula, ProofError, Theorem, conjunction, implication, parse_formula, show
+from proof_lm.proofs.formulas import (
+    Compound,
+    Formula,
+    ProofError,
+    Theorem,
+    conjunction,
+    implication,
+    parse_formula,
+    show,
+)
 
 CITED_LINES = {"left": 1, "right": 1, "mp": 2, "and": 2, "assume": 0, "imp": 2}
 RULES = tuple(CITED_LINES)

@@ -14,7 +14,18 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from proof_lm.proofs.checker import Line
-from proof_lm.proofs.formulas import ATOMS, CONNECTIVES, Compound, Formula, Theorem, atoms_of, conjunction, implication, rename, show
+from proof_lm.proofs.formulas import (
+    ATOMS,
+    CONNECTIVES,
+    Compound,
+    Formula,
+    Theorem,
+    atoms_of,
+    conjunction,
+    implication,
+    rename,
+    show,
+)
 
 SPLITS = ("train", "validation", "test")
 LEVELS = (1, 2, 3, 4, 5, 6)
