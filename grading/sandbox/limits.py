@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -31,13 +30,13 @@ def hard_limits(policy: Policy) -> dict[str, int]:
     }
 
 
-def _family(pid: int) -> Iterator[int]:
+def family(pid: int) -> Iterator[int]:
     """``pid`` and all its descendants: orphans become children of a namespace's first process."""
     yield pid
     with contextlib.suppress(*GONE):
         for thread in os.listdir(f"/proc/{pid}/task"):
             for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split():
-                yield from _family(int(child))
+                yield from family(int(child))
 
 
 def _cpu_seconds(pid: int) -> float:
@@ -81,7 +80,7 @@ def excess(policy: Policy, init: int, seconds: float, file_systems: list[int]) -
     """The limit that a sandbox has passed, in words, or None."""
     if seconds > policy.wall_seconds:
         return f"ran longer than {policy.wall_seconds:g} s"
-    pids = list(_family(init))
+    pids = list(family(init))
     if _total(_cpu_seconds, pids) > policy.cpu_seconds:
         return f"used more than {policy.cpu_seconds} s of processor time"
     if _total(_threads, pids) > 2 * policy.processes:  # the hard limit is exact; this is for kernels without it
@@ -93,13 +92,19 @@ def excess(policy: Policy, init: int, seconds: float, file_systems: list[int]) -
 
 
 def watch(
-    policy: Policy, init: int, init_pidfd: int, file_systems: list[int], output: int, stop: Callable[[str], None]
+    policy: Policy,
+    init: int,
+    init_pidfd: int,
+    file_systems: list[int],
+    output: int,
+    seconds: Callable[[], float],
+    stop: Callable[[str], None],
 ) -> bytes:
     """Call ``stop(reason)`` once when a limit is passed; return the end of the output when the sandbox is gone.
 
     ``output`` is read at a fixed pace, so that a flood there costs its writer time, not us.
     """
-    poller, started, tail, stopped = select.poll(), time.monotonic(), b"", False
+    poller, tail, stopped = select.poll(), b"", False
     poller.register(init_pidfd, select.POLLIN)
     os.set_blocking(output, False)
     while True:
@@ -108,6 +113,6 @@ def watch(
             tail = (tail + os.read(output, 1 << 16))[-4096:]
         if gone:
             return tail
-        if not stopped and (reason := excess(policy, init, time.monotonic() - started, file_systems)):
+        if not stopped and (reason := excess(policy, init, seconds(), file_systems)):
             stop(reason)
             stopped = True

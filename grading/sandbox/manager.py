@@ -110,6 +110,7 @@ class BoundedClient(AsyncKernelClient):
                         status["parent_header"].get("msg_id") == request
                         and status["content"].get("execution_state") == "idle"
                     ):
+                        self.parent.ready_now()
                         return
             except Empty:
                 if not await self.is_alive():
@@ -151,6 +152,12 @@ class SandboxedKernelManager(AsyncKernelManager):
             process.stop(reason)
         elif process:
             process.kill()
+
+    def ready_now(self) -> None:
+        """The kernel has answered: its wall_seconds run from here."""
+        process = getattr(self.provisioner, "process", None)
+        if isinstance(process, SandboxedProcess):
+            process.ready()
 
     async def hung_up(self, reason: str) -> None:
         """A channel closed: because the kernel ends, or else for ``reason``."""

@@ -22,7 +22,7 @@ class Policy:
     machine refuses nested namespaces) or ``"cold"`` (a new interpreter). The walls are the same.
 
     Limits hold for the whole sandbox unless said otherwise:
-    ``wall_seconds`` from start to end, ``cpu_seconds`` of all processes together, ``memory_bytes`` of all
+    ``wall_seconds`` from the first answer to the end, ``cpu_seconds`` of all processes together, ``memory_bytes`` of all
     processes (proportional set size) and files together, ``processes`` (threads count), ``file_bytes`` of one
     file and of each of the two private file systems, ``open_files`` per process, ``output_bytes`` of messages
     accepted from the kernel, ``message_bytes`` of one message.
@@ -49,8 +49,16 @@ class Policy:
     def __post_init__(self) -> None:
         if self.start not in ("warm", "cold"):
             raise ValueError(f"start: expected 'warm' or 'cold', got {self.start!r}")
-        for name in ("wall_seconds", "cpu_seconds", "memory_bytes", "processes", "file_bytes", "open_files",
-                     "output_bytes", "message_bytes"):
+        for name in (
+            "wall_seconds",
+            "cpu_seconds",
+            "memory_bytes",
+            "processes",
+            "file_bytes",
+            "open_files",
+            "output_bytes",
+            "message_bytes",
+        ):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name}: expected a positive number, got {getattr(self, name)!r}")
         for name in self.files:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import math
 import os
 import select
 import signal
@@ -12,6 +13,7 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,13 +40,14 @@ class SandboxedProcess:
     ``stopped_because`` is None unless a limit (or the caller's reason) ended it.
     """
 
-    def __init__(self, policy: Policy, connection: socket.socket, output: int, popen: subprocess.Popen | None):
+    def __init__(self, policy: Policy, connection: socket.socket, output: int, popen: subprocess.Popen[bytes] | None):
         self.policy, self._connection, self._output, self._popen = policy, connection, output, popen
         self.stopped_because: str | None = None
-        self.ended = threading.Event()
-        self.pid = self._init = 0
+        self.ended, self._lock = threading.Event(), threading.Lock()
+        self.pid = self.init = 0
         self._descriptors: list[int] = [output]
         self._tail = b""
+        self._clock = math.inf  # when the time of the policy began to run
 
     def begin(
         self, connection: Mapping[str, Any], arguments: Sequence[str], listeners: Sequence[socket.socket]
@@ -53,11 +56,15 @@ class SandboxedProcess:
         try:
             self._send(connection, arguments, listeners)
             self._take_hold()
-            threading.Thread(target=self._watch, name=f"sandbox-{self.pid}", daemon=True).start()
-            self._connection.sendall(b"\0")
         except BaseException:
-            self._abandon()
+            if self._popen:
+                self._popen.kill()
+            self._close()
             raise
+        self._clock = time.monotonic() + START_SECONDS
+        threading.Thread(target=self._watch, name=f"sandbox-{self.pid}", daemon=True).start()
+        with contextlib.suppress(OSError):  # it has just ended, which the watcher will notice
+            self._connection.sendall(b"\0")
 
     def _send(
         self, connection: Mapping[str, Any], arguments: Sequence[str], listeners: Sequence[socket.socket]
@@ -88,8 +95,8 @@ class SandboxedProcess:
         # the kernel translates the sender's pid to ours; the sender waits for an answer, so it is still there
         self.pid, _, _ = CREDENTIALS.unpack(ancillary[0][2])
         status = Path(f"/proc/{self.pid}/status").read_text()
-        self._init = int(status.partition("\nPPid:")[2].split()[0])
-        self._descriptors += [os.pidfd_open(self.pid), os.pidfd_open(self._init)]
+        self.init = int(status.partition("\nPPid:")[2].split()[0])
+        self._descriptors += [os.pidfd_open(self.pid), os.pidfd_open(self.init)]
         self._kernel_pidfd, self._init_pidfd = self._descriptors[-2:]
         self._file_systems = []
         for path in (inside.TEMPORARY, inside.SHARED_MEMORY):  # opened before any stranger's code could move them
@@ -103,47 +110,45 @@ class SandboxedProcess:
             return lines[-1] if lines else "it ended without a word"
         return "it ended without a word"
 
-    def _abandon(self) -> None:
-        """Undo an attempt to start."""
-        if self._init:
-            self.stop()
-        elif self._popen:
-            self._popen.kill()
-        if not self.ended.is_set() and not any(t.name == f"sandbox-{self.pid}" for t in threading.enumerate()):
-            self._close()
-
     def _watch(self) -> None:
         try:
             self._tail = limits.watch(
-                self.policy, self._init, self._init_pidfd, self._file_systems, self._output, self.stop
+                self.policy, self.init, self._init_pidfd, self._file_systems, self._output, self.seconds, self.stop
             )
         finally:
             self.stop()
             self._close()
 
+    def seconds(self) -> float:
+        """Time used since the kernel was ready, or since a generous start if nobody says when."""
+        return time.monotonic() - self._clock
+
+    def ready(self) -> None:
+        """The kernel has answered: from now on its time runs."""
+        self._clock = min(self._clock, time.monotonic())
+
     def _close(self) -> None:
+        with self._lock:
+            self.ended.set()
+            self._connection.close()
+            for number in self._descriptors:
+                os.close(number)
         if self._popen:
             self._popen.wait()
-        self.ended.set()
-        self._connection.close()
-        for number in self._descriptors:
-            os.close(number)
-        self._descriptors = []
 
     def stop(self, reason: str | None = None) -> None:
         """Kill everything in the sandbox; the first reason given is kept."""
-        if not self.ended.is_set():
-            self.stopped_because = self.stopped_because or reason
-        self._signal("_init_pidfd", signal.SIGKILL)
+        with self._lock:  # a descriptor that was closed may be another sandbox's by now
+            if not self.ended.is_set():
+                self.stopped_because = self.stopped_because or reason
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self._init_pidfd, signal.SIGKILL)
 
     def send_signal(self, number: int) -> None:
         """Signal the kernel process alone (an interrupt)."""
-        self._signal("_kernel_pidfd", number)
-
-    def _signal(self, handle: str, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError):
+        with self._lock, contextlib.suppress(ProcessLookupError):
             if not self.ended.is_set():
-                signal.pidfd_send_signal(getattr(self, handle), number)
+                signal.pidfd_send_signal(self._kernel_pidfd, number)
 
     @property
     def last_words(self) -> str:

@@ -34,7 +34,8 @@ DENIED = {
     "syslog": (103, 116), "quotactl": (179, 60), "quotactl_fd": (443, 443),
 }  # fmt: skip
 CLONE, CLONE3 = (56, 220), (435, 435)
-SOCKET, SOCKETPAIR = (41, 198), (53, 199)
+SOCKET, SOCKETPAIR, IOCTL = (41, 198), (53, 199), (16, 29)
+SOCKET_IOCTLS = 0x8900, 0x8A00  # SIOCGIFCONF and the like
 AUDIT_ARCH = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column above, kernel's name for it
 CLONE_NEW_ANYTHING = 0x7E020000  # CLONE_NEWNS | NEWCGROUP | NEWUTS | NEWIPC | NEWUSER | NEWPID | NEWNET
 AF_UNIX, AF_NETLINK, NETLINK_ROUTE = 1, 16, 0
@@ -87,5 +88,14 @@ def program(machine: str | None = None) -> bytes:
             (RETURN, 0, 0, ALLOW),
             (RETURN, 0, 0, _fail(errno.EAFNOSUPPORT)),
         )  # fmt: skip
+    # the channels' sockets were made outside, and through them these calls would tell of the host's interfaces
+    unless(
+        JUMP_EQUAL, IOCTL[column],
+        (LOAD, 0, 0, ARGUMENT[1]),
+        (JUMP_GE, 0, 2, SOCKET_IOCTLS[0]),
+        (JUMP_GE, 1, 0, SOCKET_IOCTLS[1]),
+        (RETURN, 0, 0, _fail(errno.EPERM)),
+        (RETURN, 0, 0, ALLOW),
+    )  # fmt: skip
     code.append((RETURN, 0, 0, ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)

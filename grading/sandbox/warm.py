@@ -84,5 +84,5 @@ def warm_process(policy: Policy) -> WarmProcess:
 def close_all() -> None:
     """End every warm process of this one."""
     with _lock:
-        while _running:
-            _running.popitem()[1].close()
+        for key in [key for key in _running if key[0] == os.getpid()]:  # a fork of us has no say
+            _running.pop(key).close()

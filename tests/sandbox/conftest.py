@@ -66,7 +66,7 @@ class Box:
     @property
     def init(self) -> int:
         """Process 1 of the sandbox, as this machine numbers it."""
-        return self.manager.provisioner.process._init
+        return self.manager.provisioner.process.init
 
     def close(self) -> None:
         """End it; more than once is no harm."""

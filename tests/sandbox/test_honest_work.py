@@ -79,6 +79,18 @@ print([batch.sum().item() for batch in loader])
     assert answer.text == "hello\n[6.0, 22.0]\n"
 
 
+def test_forked_children_can_be_heard(box):
+    answer = box.run("""
+import os, time
+if os.fork() == 0:
+    print("from a child", flush=True)
+    time.sleep(0.5)
+    os._exit(0)
+os.wait()
+""")
+    assert answer.text == "from a child\n"
+
+
 def test_shell_escape_works(box):
     assert box.run("!echo hello").text.strip() == "hello"
 
@@ -131,7 +143,8 @@ def test_warm_process_stays_single_threaded():
 def test_module_that_starts_threads_is_refused_and_the_kernel_is_cold(tmp_path, caplog):
     package = tmp_path / "threaded"
     package.mkdir()
-    (package / "__init__.py").write_text("import threading, time\nthreading.Thread(target=time.sleep, args=(99,)).start()")
+    code = "import threading, time\nthreading.Thread(target=time.sleep, args=(99,)).start()"
+    (package / "__init__.py").write_text(code)
     for folder in (tmp_path, *tmp_path.parents[:2]):
         folder.chmod(0o755)
     box = Box(start="warm", read_only_paths=(package,), preload=("threaded",))

@@ -188,3 +188,26 @@ def test_sockets_of_the_host_are_out_of_reach(box, tmp_path):
         for address in (path, name):
             answer = box.run(f"import socket\nsocket.socket(socket.AF_UNIX).connect({address!r})")
             assert answer.error and answer.error.startswith(("FileNotFoundError", "ConnectionRefusedError"))
+
+
+def test_channels_tell_nothing_of_the_hosts_interfaces(box):
+    """The kernel holds sockets that were made in the host's network namespace."""
+    answer = box.run("""
+import fcntl, os, struct
+tried = refused = 0
+for number in map(int, os.listdir("/proc/self/fd")):
+    try:
+        if not os.readlink(f"/proc/self/fd/{number}").startswith("socket:"):
+            continue
+    except OSError:
+        continue
+    for request in (0x8912, 0x8913, 0x8927, 0x894C, 0x8910):  # interfaces, flags, hardware address, namespace, name
+        tried += 1
+        try:
+            fcntl.ioctl(number, request, bytes(64))
+        except PermissionError:
+            refused += 1
+print(tried, refused)
+""")
+    tried, refused = map(int, answer.text.split())
+    assert tried == refused >= 25

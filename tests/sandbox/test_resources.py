@@ -85,7 +85,8 @@ while True:
     open(f"/tmp/{number}", "w").close()
     number += 1
 """, timeout=120)  # fmt: skip
-    assert answer.error == "dead" and "memory" in ended_because(box) or "Errno 28" in answer.error
+    # the warm sandbox bounds the number of files, the cold one what they take
+    assert "Errno 28" in answer.error or (answer.error == "dead" and "memory" in ended_because(box))
 
 
 def test_one_file_is_bounded(new_box):
