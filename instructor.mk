@@ -8,7 +8,7 @@ lock: ## resolve requirements.txt anew and write every version to constraints.tx
 	@test -x $(VENV_PYTHON) || "$(PYTHON)" -m venv .venv
 	@$(VENV_PYTHON) -m tools.lock
 
-.PHONY: release grade feedback formgrader solutions demo
+.PHONY: release grade regrade feedback formgrader solutions demo
 NBGRADER := $(VENV_PYTHON) -m nbgrader
 # What these targets are about; one problem set alone: make release ASSIGNMENT=p4
 ASSIGNMENTS = $(or $(ASSIGNMENT),$(notdir $(patsubst %/,%,$(wildcard source/*/))))
@@ -19,6 +19,9 @@ release: $(INSTALLED) ## write source/ to release/ without solutions and hidden 
 
 grade: $(INSTALLED) | gradebook.db ## run and judge what lies in submitted/, write the gradebook (STUDENTS='a*')
 	@$(VENV_PYTHON) -m grading grade $(ASSIGNMENT) $(if $(STUDENTS),--students '$(STUDENTS)')
+
+regrade: $(INSTALLED) | gradebook.db ## judge stored answers again after a test was corrected; runs no notebook
+	@$(VENV_PYTHON) -m grading regrade $(ASSIGNMENT) $(if $(STUDENTS),--students '$(STUDENTS)')
 
 feedback: $(INSTALLED) ## write a page for each graded submission to feedback/
 	@set -- autograded/*/*/*.ipynb; test -f "$$1" || { echo "nothing graded yet: make grade"; exit 0; }; \

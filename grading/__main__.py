@@ -50,10 +50,6 @@ def grade(
 ) -> None:
     """Run and judge what was handed in, and write the gradebook."""
     names = _submitted(root, assignment)
-    if not names:
-        place = "<problem set>" if assignment == "all" else assignment
-        console.print(f"nothing submitted: put each student's folder at submitted/<student>/{place}", soft_wrap=True)
-        return
     if not unsafe_no_sandbox and (reason := available()):
         _stop(f"no sandbox: {reason}; --unsafe-no-sandbox runs strangers' code with your own rights")
     failures = 0
@@ -97,7 +93,11 @@ def _submitted(root: Path, assignment: str) -> list[str]:
     names = PROBLEM_SETS if assignment == "all" else (assignment,)
     if assignment != "all" and assignment not in PROBLEM_SETS:
         _stop(f"assignment {assignment!r} is unknown; choose from {', '.join(PROBLEM_SETS)}")
-    return [name for name in names if submissions(root / "submitted", name)]
+    if handed_in := [name for name in names if submissions(root / "submitted", name)]:
+        return handed_in
+    place = "<problem set>" if assignment == "all" else assignment
+    console.print(f"nothing submitted: put each student's folder at submitted/<student>/{place}", soft_wrap=True)
+    raise typer.Exit
 
 
 def _converter(root: Path, name: str, students: str, **options: bool) -> SafeAutograde:

@@ -82,8 +82,9 @@ def test_the_course_command_gives_the_same_points(course):
     assert recorded(course) == STUDENTS
 
 
-def test_nothing_submitted_is_said_in_one_line(tmp_path):
-    command = [sys.executable, "-m", "grading", "grade", "p4", "--root", str(tmp_path)]
+@pytest.mark.parametrize("what", ["grade", "regrade"])
+def test_nothing_submitted_is_said_in_one_line(tmp_path, what):
+    command = [sys.executable, "-m", "grading", what, "p4", "--root", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, len(done.stdout.splitlines()), done.stderr) == (0, 1, "")
     assert "nothing submitted" in done.stdout
