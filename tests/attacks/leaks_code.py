@@ -89,16 +89,6 @@ for path in ("/var/run/docker.sock", "/run/dbus/system_bus_socket", "/tmp/.X11-u
 # %% attack: runs shell commands
 print(subprocess.run("env; id; cat /etc/shadow; ls -la / /home /root; cat ../../gradebook.db", shell=True, capture_output=True))
 
-# %% attack: searches memory for secrets
-import ctypes
-for line in open("/proc/self/maps"):
-    start, end = (int(x, 16) for x in line.split()[0].split("-"))
-    if "rw" in line and end - start < 5_000_000:
-        data = ctypes.string_at(start, end - start)
-        at = data.find(b"canary" + b"-5f1c9e")
-        if at >= 0:
-            print(data[at : at + 40])
-
 # %% attack: keeps hidden inputs and shows them later
 kept = []
 def softmax_backward(weights, upstream):
