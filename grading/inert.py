@@ -17,6 +17,9 @@ IMAGES = {"image/png": "PNG", "image/jpeg": "JPEG"}
 CONTROL = re.compile(r"[^\x20-\x7e\n\t\u00a0-\ud7ff\ue000-\uffff\U00010000-\U0010ffff]|[\u202a-\u202e\u2066-\u2069]")
 
 
+QUOTED = re.compile(r"(?P<fence>~{3,})text\n(?P<text>.*)\n(?P=fence)", re.DOTALL)  # what quote_prose writes
+
+
 def make_inert(notebook: NotebookNode) -> NotebookNode:
     """The same notebook, changed in place: outputs reduced to text and pictures, answers in prose quoted."""
     for cell in notebook.cells:
@@ -32,6 +35,8 @@ def quote_prose(text: str) -> str:
     """Markdown that shows `text` as typed; a fence longer than any in it keeps it from ending early."""
     if not text.strip():
         return ""
+    if (quoted := QUOTED.fullmatch(text)) and quoted["fence"] not in quoted["text"]:
+        return text
     longest = max((len(run) for run in re.findall(r"~+", text)), default=0)
     fence = "~" * max(3, longest + 1)
     return f"{fence}text\n{_plain(text)}\n{fence}"

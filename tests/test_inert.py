@@ -86,6 +86,14 @@ def test_prose_is_shown_as_it_was_typed():
     assert quote_prose("  \n") == ""
 
 
+@pytest.mark.parametrize("text", [*PAYLOADS, "plain", "~~~text\nx\n~~~", "~~~text\n~~~\n<script>\n~~~"])
+def test_quoting_twice_is_quoting_once_and_still_inert(text):
+    once = quote_prose(text)
+    assert quote_prose(once) == once
+    body, _ = HTMLExporter(template_name="basic").from_notebook_node(make_inert(new_notebook(cells=[prose(once)])))
+    assert not BeautifulSoup(body, "html.parser").select("script, img, svg, iframe, a")
+
+
 def picture(form):
     buffer = io.BytesIO()
     Image.new("RGB", (3, 2), "red").save(buffer, form)
