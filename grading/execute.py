@@ -151,7 +151,7 @@ class _Session:
     async def _ask(self, exercise: Exercise, seed: int, result: Execution) -> None:
         plan = exercise.plan(seed)
         probes = "__import__('proof_lm.probes', fromlist=['answer_plan'])"
-        question = f"{probes}.answer_plan({plan!r}, {exercise.name})"
+        question = f"{probes}.answer_plan({plan!r}, ({exercise.name}))"
         try:
             reply = await self._evaluate(question)
         except TimeoutError:
@@ -160,8 +160,8 @@ class _Session:
         if reply.get("status") == "ok":
             text = reply.get("data", {}).get("text/plain", "")
             result.answers[exercise.id] = _literal(text)
-        elif reply.get("ename") == "NameError" and exercise.name in str(reply.get("evalue")):
-            result.failures[exercise.id] = "the name is not defined when the notebook has run up to here"
+        elif missing := [name for name in exercise.names if f"'{name}'" in str(reply.get("evalue"))]:
+            result.failures[exercise.id] = f"{missing[0]} is not defined when the notebook has run up to here"
         else:
             result.failures[exercise.id] = "asking for it raised an error"
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import islice
+from typing import Any
 
 from proof_lm.checks.core import Case, Finding, Property, draw_cases, judge
 from proof_lm.probes import Answer, answer_plan, decode, encode
@@ -40,13 +41,31 @@ class Verdict:
         return "\n\n".join([head, *(str(finding) for finding in self.findings)])
 
 
+@dataclass(frozen=True)
+class Earlier:
+    """Functions that earlier exercises of the set asked for, and code that defines right ones."""
+
+    names: tuple[str, ...] = ()
+    source: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class Exercise:
-    """A graded cell: `id` as in "P4.1", `name` of the function or class the student writes, and its parts."""
+    """A graded cell: `id` as in "P4.1", `name` of the function or class the student writes, and its parts.
+
+    Several functions make one exercise as "row_softmax, causal_mask"; a property's `item` says which it is about.
+    With `earlier` functions an answer also counts when it is right with right ones in place of the student's own.
+    """
 
     id: str
     name: str
     parts: tuple[Part, ...]
+    earlier: Earlier = Earlier()
+
+    @property
+    def names(self) -> list[str]:
+        """What the student writes, one by one."""
+        return self.name.split(", ")
 
     @cached_property
     def points(self) -> float:
@@ -62,20 +81,26 @@ class Exercise:
     @lru_cache(maxsize=200)  # noqa: B019
     def plan(self, seed: int) -> str:
         """What the probe is to do, encoded: inputs only, nothing that the verdict knows."""
-        return encode([{"probe": c.probe, "calls": c.calls} for cases in self.draw(seed) for c in cases])
+        drawn = zip(self.parts, self.draw(seed), strict=True)
+        cases = [
+            {"probe": case.probe, "calls": case.calls, "item": part.property.item} for part, mine in drawn for case in mine
+        ]
+        if not self.earlier.names:
+            return encode(cases)
+        return encode({"cases": cases, "earlier": self.earlier.names, "source": self.earlier.source})
 
     def judge(self, seed: int, answers: str) -> Verdict:
         """The verdict on encoded answers to `plan(seed)`. ValueError when they are not such answers."""
-        read = [[_without_message(answer) for answer in case] for case in _read(answers)]
-        errors = {answer.error for case in read for answer in case}
+        runs = self._runs(answers)
+        errors = {answer.error for run in runs.values() for case in run for answer in case}
         if len(errors) == 1 and (error := errors.pop()):
             return self.no_answer(f"every call raised {error.rstrip(': ')}")
-        given = iter(read)
+        given = {name: iter(run) for name, run in runs.items()}
         results = []
         for part, cases in zip(self.parts, self.draw(seed), strict=True):
-            mine = list(islice(given, len(cases)))
-            results.append((part, judge(part.property, cases, mine)))
-        if next(given, None) is not None:
+            mine = {name: list(islice(run, len(cases))) for name, run in given.items()}
+            results.append((part, *self._judge_part(part.property, cases, mine)))
+        if any(next(run, None) is not None for run in given.values()):
             raise ValueError(f"{self.id}: more answers than cases")
         return self._verdict(results)
 
@@ -88,11 +113,34 @@ class Exercise:
         """Probe and verdict in this process, through the same encoding as between two."""
         return self.judge(seed, answer_plan(self.plan(seed), candidate))
 
-    def _verdict(self, results: Sequence[tuple[Part, Finding | None]]) -> Verdict:
-        held = [part for part, finding in results if not finding]
+    def _runs(self, answers: str) -> dict[str, list[list[Answer]]]:
+        read = decode(answers)
+        if not self.earlier.names:
+            return {"own": _read(read)}
+        if not isinstance(read, dict) or not {"own", "right"} <= set(read) <= {"own", "right", *self.earlier.names}:
+            raise ValueError(f"{self.id}: not the runs that were asked for")
+        return {name: _read(run) for name, run in read.items()}
+
+    def _judge_part(
+        self, prop: Property, cases: Sequence[Case], runs: dict[str, list[list[Answer]]]
+    ) -> tuple[bool, Finding | None]:
+        """Whether the part is earned, and what there is to say."""
+        finding = judge(prop, cases, runs["own"])
+        if not finding or "right" not in runs:
+            return not finding, finding
+        alone = judge(prop, cases, runs["right"])
+        if alone:
+            return False, alone
+        mended = [name for name in self.earlier.names if name in runs and not judge(prop, cases, runs[name])]
+        blamed = f"your own {mended[0]}" if mended else "your own earlier functions"
+        advice = f"it fails only with {blamed}: correct that first; here it costs no points"
+        return True, replace(finding, misconception=advice)
+
+    def _verdict(self, results: Sequence[tuple[Part, bool, Finding | None]]) -> Verdict:
+        held = [part for part, earned, _ in results if earned]
         substance = any(not part.property.manners for part in held)
-        earned = sum(part.points for part in held) if substance else 0
-        return Verdict(self.id, float(earned), self.points, tuple(f for _, f in results if f))
+        points = sum(part.points for part in held) if substance else 0
+        return Verdict(self.id, float(points), self.points, tuple(finding for *_, finding in results if finding))
 
 
 def _without_message(answer: Answer) -> Answer:
@@ -104,8 +152,8 @@ def _without_message(answer: Answer) -> Answer:
     return replace(answer, error=kind if known else "an exception of its own type")
 
 
-def _read(answers: str) -> list[list[Answer]]:
+def _read(run: Any) -> list[list[Answer]]:
     try:
-        return [[Answer(**fields) for fields in case] for case in decode(answers)]
-    except TypeError as error:
+        return [[_without_message(Answer(**fields)) for fields in case] for case in run]
+    except (TypeError, AttributeError) as error:
         raise ValueError(f"answers: not what a probe writes ({error})") from None

@@ -56,8 +56,9 @@ def test_nothing_and_nonsense_earn_no_points(exercise_id):
     def raises(*arguments, **keywords):
         raise NotImplementedError
 
+    several = len(exercise.names)
     for candidate in (raises, lambda *arguments, **keywords: None, None, 7):
-        assert exercise.grade(candidate, seed=3).points == 0
+        assert exercise.grade((candidate,) * several if several > 1 else candidate, seed=3).points == 0
 
 
 def test_a_check_over_no_cases_is_an_error():

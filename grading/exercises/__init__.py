@@ -25,12 +25,13 @@ def find(exercise_id: str) -> Exercise:
     return known[exercise_id]
 
 
-def grade(exercise_id: str, candidate: Callable) -> float:
+def grade(exercise_id: str, *functions: Callable) -> float:
     """Grade in this process: print the verdict and return the points, as a test cell's last expression.
 
     The seed is PROOFLM_SEED from the environment, 0 without it: enough to see that a solution passes. Real
     grading draws its own secret seed and keeps the verdict outside the student's process.
     """
+    candidate = functions if len(functions) > 1 else functions[0]
     verdict = find(exercise_id).grade(candidate, int(os.environ.get("PROOFLM_SEED", "0")))
     print(verdict)
     return verdict.points

@@ -53,6 +53,7 @@ class Property:
     lesson: str = ""  # where the lesson proves it
     mistakes: tuple[Mistake, ...] = ()
     judges_errors: bool = False
+    item: int | None = None  # of an exercise with several functions: the index of the one that this is about
     manners: bool = False  # about how the code behaves, not about what it gives: worth nothing by itself
 
 
@@ -153,6 +154,7 @@ def own_answers(candidate: Callable, case: Case) -> list[Answer]:
 def find(prop: Property, candidate: Callable, seed: int | Sequence[int] = SEED) -> tuple[Finding | None, int]:
     """Probe and verdict in this process: the finding, if any, and the number of cases looked at."""
     cases = draw_cases(prop, seed)
+    candidate = candidate if prop.item is None else candidate[prop.item]
     answers = [run_case(candidate, case.probe, case.calls) for case in cases]
     return judge(prop, cases, answers), len(cases)
 

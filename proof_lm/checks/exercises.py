@@ -16,7 +16,7 @@ class PublicExercise:
     """What a student may know of an exercise: its public properties and three hints, mildest first."""
 
     id: str  # "P4.1"
-    name: str  # the function or class that the student writes
+    name: str  # the function or class that the student writes, or several: "row_softmax, causal_mask"
     properties: tuple[Property, ...]
     hints: tuple[tuple[str, str], ...]  # (the symptom, the help)
 
@@ -36,17 +36,23 @@ def _exercise(exercise_id: str) -> PublicExercise:
     raise KeyError(f"exercise {exercise_id!r} is unknown; choose from {', '.join(e.id for e in known)}")
 
 
-def check(exercise_id: str, candidate: Callable) -> None:
+def check(exercise_id: str, *functions: Callable) -> None:
     """Check an answer on the public cases: print each property that holds, show each that fails.
 
-    Raises PropertyFailed (one line, no traceback) when any fails, and KeyError for an unknown exercise.
+    Raises PropertyFailed (one line, no traceback) when any fails or not all functions of the exercise are given,
+    and KeyError for an unknown exercise.
     """
     exercise = _exercise(exercise_id)
+    names = exercise.name.split(", ")
+    if len(functions) != len(names):
+        raise PropertyFailed(f'{exercise_id} asks for {len(names)}: check("{exercise_id}", {exercise.name})')
+    candidate = functions if len(functions) > 1 else functions[0]
     failed = 0
     for prop in exercise.properties:
         finding, count = find(prop, candidate, SEED)
         if finding and "raised NotImplementedError" in finding.detail:
-            raise PropertyFailed(f"{exercise_id} {exercise.name}: not written yet (it raises NotImplementedError)")
+            name = names[prop.item or 0]
+            raise PropertyFailed(f"{exercise_id} {name}: not written yet (it raises NotImplementedError)")
         if finding:
             failed += 1
             _display(finding)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proof_lm.probes.codec import decode, encode
+from proof_lm.probes.earlier import defined_by, reached, rebound
 
 MAX_ERROR_TEXT = 300
 
@@ -53,7 +54,23 @@ def _differs(now: Any, before: Any) -> bool:
 def answer_plan(plan: str, candidate: Callable) -> str:
     """Answers to an encoded plan, encoded: what a grader sends to the student's process and reads back.
 
-    A plan is a list of cases, each a dictionary of "probe" and "calls".
+    A plan is a list of cases, each a dictionary of "probe", "calls" and "item", the index of the function that is
+    called when the candidate is a tuple of several. With right versions of `earlier` functions it is a dictionary
+    of "cases", "earlier" (their names) and "source"; then the answers are a dictionary: those of the candidate as it
+    is ("own"), with all the right ones in place of its own ("right") and, when these differ, with one at a time.
     """
-    answers = [run_case(candidate, case["probe"], case["calls"]) for case in decode(plan)]
-    return encode([[vars(answer) for answer in given] for given in answers])
+    asked = decode(plan)
+    if isinstance(asked, list):
+        return encode(_answers(asked, candidate))
+    cases, right = asked["cases"], defined_by(asked["source"], asked["earlier"])
+    runs = {"own": _answers(cases, candidate), "right": _answers(cases, rebound(candidate, right))}
+    if encode(runs["own"]) != encode(runs["right"]):
+        for name in reached(candidate, asked["earlier"]):
+            runs[name] = _answers(cases, rebound(candidate, {name: right[name]}))
+    return encode(runs)
+
+
+def _answers(cases: list[dict], candidate: Any) -> list[list[dict]]:
+    picked = [candidate if case["item"] is None else candidate[case["item"]] for case in cases]
+    answers = [run_case(one, case["probe"], case["calls"]) for one, case in zip(picked, cases, strict=True)]
+    return [[vars(answer) for answer in given] for given in answers]

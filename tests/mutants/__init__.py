@@ -34,7 +34,7 @@ class Answer:
         """What the exercise's name means after this source has run."""
         namespace: dict = {"__name__": "answer"}
         exec(compile(self.source, f"{self.exercise} {self.name}", "exec"), namespace)
-        return namespace[find(self.exercise).name]
+        return eval(find(self.exercise).name, namespace)
 
 
 @cache
