@@ -3,7 +3,9 @@
 What the grader makes of every wrong and right answer in tests/mutants/, exercise by exercise.
 """
 
+import io
 from collections.abc import Iterable
+from contextlib import redirect_stdout
 from pathlib import Path
 
 from grading.exercises import PROBLEM_SETS, exercises
@@ -28,7 +30,8 @@ def row(exercise_id: str, name: str, points: float, mine: Iterable[Answer]) -> t
     """One line of the table, and its numbers."""
     wrong = killed = claimed = named = right = kept = 0
     for answer in mine:
-        verdict = EXERCISES[exercise_id].grade(answer.candidate(), SEED)
+        with redirect_stdout(io.StringIO()):  # some answers print
+            verdict = EXERCISES[exercise_id].grade(answer.candidate(), SEED)
         if answer.wrong:
             wrong += 1
             killed += verdict.points < verdict.max_points
