@@ -31,7 +31,6 @@ from proof_lm.training.distributed import World, processes
 from proof_lm.training.progress import Bar, CsvLog
 from proof_lm.training.speed import settled
 
-
 EVALUATED = 500  # theorems of each kind that end a run
 
 

@@ -20,7 +20,7 @@ class World:
 
     rank: int = 0
     size: int = 1
-    device: torch.device = torch.device("cpu")
+    device: torch.device = torch.device("cpu")  # noqa: RUF009  a constant like any other
 
     @property
     def is_first(self) -> bool:
