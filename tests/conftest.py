@@ -1,5 +1,6 @@
 """Settings that every test shares."""
 
+import os
 import sys
 
 import matplotlib
@@ -16,6 +17,7 @@ def pytest_report_header():
 
 matplotlib.use("agg")  # no window opens where there is a display
 
-# Cases are drawn anew in each run but printed when one fails; slow shared machines are no failure.
-settings.register_profile("prooflm", deadline=None, print_blob=True)
+# Cases are drawn anew in each run and printed when one fails; CI repeats the same ones, so that a commit passes or
+# fails for what it changed. Slow shared machines are no failure.
+settings.register_profile("prooflm", deadline=None, print_blob=True, derandomize="CI" in os.environ)
 settings.load_profile("prooflm")

@@ -26,7 +26,7 @@ def make_optimiser(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
 def learning_rate(step: int, config: TrainConfig) -> float:
     """The rate of step 0, 1, ...: a straight line up to the peak, then half a cosine down to the final rate."""
     if step < config.warmup:
-        return config.learning_rate * (step + 1) / config.warmup
+        return config.learning_rate * ((step + 1) / config.warmup)
     progress = (step - config.warmup) / max(1, config.steps - 1 - config.warmup)
     cosine = (1 + math.cos(math.pi * min(1.0, progress))) / 2
     return config.learning_rate * (config.final_rate + (1 - config.final_rate) * cosine)
