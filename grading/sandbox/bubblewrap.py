@@ -69,7 +69,7 @@ def fresh_user() -> int | None:
     with open("/proc/self/uid_map") as file:
         ranges = [tuple(map(int, line.split())) for line in file]
     top = max(first + count for first, _, count in ranges)
-    if top <= 1 << 16 - 1:
+    if top <= 65519:
         raise SandboxError("root here is mapped to too few users to give each kernel one of its own")
     # ids that no distribution assigns: above those of containers, else systemd's range for passing users
     low, high = (1879048192, 2147483647) if top > 2147483647 else (61184, 65519)

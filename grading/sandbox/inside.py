@@ -166,18 +166,19 @@ def be_first(kernel, connection):
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    os.write(writer, b"\0")  # have a first look: the kernel may have ended before there was a handler
     poller = select.poll()
     poller.register(reader, select.POLLIN)
     poller.register(connection, select.POLLRDHUP)
-    while True:
-        with contextlib.suppress(ChildProcessError):
-            while (number := os.waitpid(-1, os.WNOHANG)[0]) not in (0, kernel):
-                pass
-            if number == 0 and not any(at == connection.fileno() for at, _ in poller.poll()):
-                with contextlib.suppress(BlockingIOError):
-                    os.read(reader, 4096)
-                continue
-        os._exit(0)
+    number = 0
+    while number != kernel:
+        # no wait while there may be more to bury, but a look at the grader each time: a storm must not hide its end
+        if any(at == connection.fileno() for at, _ in poller.poll(0 if number else None)):
+            break
+        with contextlib.suppress(BlockingIOError):
+            os.read(reader, 4096)
+        number = os.waitpid(-1, os.WNOHANG)[0]
+    os._exit(0)
 
 
 def run_kernel(connection, request, listeners):

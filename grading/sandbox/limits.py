@@ -13,7 +13,7 @@ from grading.sandbox.policy import Policy
 TICKS, PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 INODE_BYTES = 1024  # kernel memory of an empty file on a tmpfs, rounded up
 INTERVAL_SECONDS = 0.05
-GONE = (FileNotFoundError, ProcessLookupError, PermissionError)  # a process that ended while we looked
+GONE = (FileNotFoundError, ProcessLookupError)  # a process that ended while we looked
 
 
 def hard_limits(policy: Policy) -> dict[str, int]:
@@ -55,11 +55,12 @@ def _resident(pid: int) -> int:
 
 
 def _proportional(pid: int) -> int:
-    """Resident bytes with shared pages divided among their users."""
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) * 1024
-    return 0
+    """Resident bytes with shared pages divided among their users; all of them where we may not look."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except PermissionError:
+        return _resident(pid)
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
 
 
 def _total(measure: Callable[[int], float], pids: list[int]) -> float:

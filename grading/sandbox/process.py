@@ -56,10 +56,12 @@ class SandboxedProcess:
         try:
             self._send(connection, arguments, listeners)
             self._take_hold()
-        except BaseException:
+        except BaseException as error:
             if self._popen:
                 self._popen.kill()
             self._close()
+            if isinstance(error, OSError):
+                raise SandboxError(f"the sandbox cannot be watched: {error}") from None
             raise
         self._clock = time.monotonic() + START_SECONDS
         threading.Thread(target=self._watch, name=f"sandbox-{self.pid}", daemon=True).start()
@@ -115,6 +117,8 @@ class SandboxedProcess:
             self._tail = limits.watch(
                 self.policy, self.init, self._init_pidfd, self._file_systems, self._output, self.seconds, self.stop
             )
+        except OSError as error:
+            self.stop(f"could not be watched: {error}")
         finally:
             self.stop()
             self._close()

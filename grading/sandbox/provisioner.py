@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import shutil
 import signal
 import socket
+import subprocess
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,6 +43,7 @@ class SandboxProvisioner(KernelProvisionerBase):
 
     process: SandboxedProcess | None = None
     isolation: str | None = None  # "warm" or "cold", once started
+    folder: str | None = None  # of the channels
 
     @property
     def policy(self) -> Policy:
@@ -59,8 +62,10 @@ class SandboxProvisioner(KernelProvisionerBase):
         kwargs["env"] = {}
         extra = kwargs.pop("extra_arguments", [])
         manager = self.parent
-        if not getattr(self, "folder", None):
-            self.folder = tempfile.mkdtemp(prefix="kernel-")
+        if (self.kernel_spec.language or "").lower() != "python":
+            raise SandboxError(f"only Python kernels run in the sandbox, not {self.kernel_spec.language!r}")
+        if not self.folder:
+            self.folder = tempfile.mkdtemp(prefix="prooflm-kernel-")
         manager.transport, manager.ip = "ipc", os.path.join(self.folder, "channel")
         for number, channel in enumerate(CHANNELS, start=1):
             setattr(manager, channel, number)
@@ -71,40 +76,44 @@ class SandboxProvisioner(KernelProvisionerBase):
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         """Start the kernel; ``cmd`` holds IPython options. Raises SandboxError where no sandbox can be made."""
-        self.process = await asyncio.to_thread(self._launch, cmd)
+        try:
+            self.process = await asyncio.to_thread(self._launch, cmd)
+        except BaseException:
+            self._remove_folder()
+            raise
         return self.connection_info
 
     def _launch(self, arguments: list[str]) -> SandboxedProcess:
-        policy = self.policy
-        listeners = [_listen(f"{self.connection_info['ip']}-{number}") for number in range(1, len(CHANNELS) + 1)]
-        ours, theirs = socket.socketpair()
-        output, output_end = os.pipe()
-        popen = None
-        try:
-            self.isolation = policy.start
-            if policy.start == "warm":
-                try:
-                    warm_process(policy).fork(theirs, output_end)
-                except SandboxError as refusal:
-                    log.warning("starting a cold kernel: %s", refusal)
-                    self.isolation = "cold"
-            if self.isolation == "cold":
-                popen = start_cold(policy, theirs, output_end)
-        except BaseException:
-            ours.close()
-            os.close(output)
-            raise
-        finally:
-            theirs.close()
-            os.close(output_end)
-        process = SandboxedProcess(policy, ours, output, popen)
-        connection = {**self.connection_info, "key": self.connection_info["key"].decode(), "ip": "/kernel"}
-        try:
+        with contextlib.ExitStack() as stack:
+            paths = [f"{self.connection_info['ip']}-{number}" for number in range(1, len(CHANNELS) + 1)]
+            listeners = [stack.enter_context(_listen(path)) for path in paths]
+            ours, theirs = socket.socketpair()
+            output, output_end = os.pipe()
+            try:
+                popen = self._start(theirs, output_end)
+            except BaseException:
+                ours.close()
+                os.close(output)
+                raise
+            finally:  # before we listen: the last holder of an end must be the other side
+                theirs.close()
+                os.close(output_end)
+            process = SandboxedProcess(self.policy, ours, output, popen)
+            connection = {**self.connection_info, "key": self.connection_info["key"].decode(), "ip": "/kernel"}
             process.begin(connection, arguments, listeners)
-        finally:
-            for listener in listeners:
-                listener.close()
-        return process
+            return process
+
+    def _start(self, kernel_end: socket.socket, output: int) -> subprocess.Popen[bytes] | None:
+        """A sandbox that waits for its request: forked (None: it is no child of ours) or new."""
+        if self.policy.start == "warm":
+            try:
+                warm_process(self.policy).fork(kernel_end, output)
+                self.isolation = "warm"
+                return None
+            except SandboxError as refusal:
+                log.warning("starting a cold kernel: %s", refusal)
+        self.isolation = "cold"
+        return start_cold(self.policy, kernel_end, output)
 
     async def poll(self) -> int | None:
         """None while the kernel lives; a namespace's end has no exit status to speak of, so -9."""
@@ -132,7 +141,11 @@ class SandboxProvisioner(KernelProvisionerBase):
 
     async def cleanup(self, restart: bool = False) -> None:
         await self.kill(restart)
-        if not restart and getattr(self, "folder", None):
+        if not restart:
+            self._remove_folder()
+
+    def _remove_folder(self) -> None:
+        if self.folder:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder = None
 

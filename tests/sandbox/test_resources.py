@@ -1,6 +1,7 @@
 """A kernel that takes more than its share is stopped, with the reason, and nobody else notices."""
 
 import resource
+import socket
 import time
 
 import pytest
@@ -23,9 +24,10 @@ def test_memory_of_one_process_ends_in_memory_error(new_box):
 def test_memory_of_many_processes_is_summed(new_box):
     box = new_box(memory_bytes=512 * MEBIBYTE)
     answer = box.run("""
-import os, time
+import ctypes, os, time
 for _ in range(8):
     if os.fork() == 0:
+        ctypes.CDLL(None).prctl(4, 0)  # not dumpable: closed to those who look
         held = bytearray(100 << 20)
         time.sleep(60)
 time.sleep(60)
@@ -239,3 +241,26 @@ def test_clock_of_the_limit_is_not_the_wall_clock(new_box, monkeypatch):
     box = new_box(wall_seconds=60)
     monkeypatch.setattr(time, "time", lambda: 0.0)
     assert box.run("print('alive')").text == "alive\n"
+
+
+def test_storm_of_orphans_does_not_hide_the_end(new_box):
+    box = new_box(wall_seconds=60)
+    answer = box.run("""
+import os
+for _ in range(8):
+    if os.fork() == 0:
+        while True:
+            try:
+                if os.fork() == 0:
+                    if os.fork() == 0:
+                        os._exit(0)
+                    os._exit(0)
+                os.wait()
+            except OSError:
+                pass
+print("storm")
+""")
+    assert answer.text == "storm\n"
+    process = box.manager.provisioner.process
+    process._connection.shutdown(socket.SHUT_RDWR)  # as when the grader is gone
+    assert process.ended.wait(30)
