@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -49,15 +50,27 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             module.training = mode
 
 
+@contextmanager
+def without_onednn() -> Iterator[None]:
+    """PyTorch's own kernels for a while: setting up oneDNN's GELU takes longer than a single token's GELU."""
+    enabled = torch.backends.mkldnn.enabled
+    torch.backends.mkldnn.enabled = False
+    try:
+        yield
+    finally:
+        torch.backends.mkldnn.enabled = enabled
+
+
 def choose_token(
     logits: Tensor, temperature: float, top_k: int | None, top_p: float | None, generator: torch.Generator
 ) -> Tensor:
-    """One token for each row: logits (B, V) -> (B,)."""
+    """One token for each row: logits (B, V) -> (B,). Raises ValueError unless logits are finite."""
+    if not math.isfinite(logits.sum()):
+        raise ValueError("logits: expected finite numbers, got NaN or infinity; the weights have diverged")
     if temperature == 0:
         return logits.argmax(dim=-1)
     logits = logits.float().cpu()  # the same draw on every device
-    temperature = max(temperature, torch.finfo(torch.float32).tiny)  # as float32 it must not become 0
-    weights = ((logits - logits.amax(dim=-1, keepdim=True)) / temperature).exp()  # at most 1: no overflow
+    weights = (logits / max(temperature, 1e-30)).softmax(dim=-1)  # below 1e-30 logits might overflow
     if top_k is None and top_p is None:
         return _draw(weights, generator)
     weights, ids = weights.sort(dim=-1, descending=True, stable=True)  # of equals the lowest id first
@@ -73,7 +86,7 @@ def _draw(weights: Tensor, generator: torch.Generator) -> Tensor:
 
     One uniform number a row, looked up in the running sum; weights of zero are never met.
     """
-    reached = weights.double().cumsum(dim=-1)
+    reached = weights.cumsum(dim=-1, dtype=torch.float64)
     point = torch.rand(len(weights), 1, dtype=torch.float64, generator=generator) * reached[:, -1:]
     return torch.searchsorted(reached, point, right=True).squeeze(-1)
 
@@ -111,7 +124,7 @@ def token_reader(model: ProofLM, cache: list[KVCache]) -> Callable[[Tensor], Ten
             x = block(x, turn)
         return head(final_norm(x))
 
-    return read
+    return without_onednn()(read) if embedding.dtype == torch.float32 else read  # half precision needs it
 
 
 def _block_reader(block: TransformerDecoderBlock, cache: KVCache) -> Callable[[Tensor, Tensor | None], Tensor]:

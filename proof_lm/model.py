@@ -310,7 +310,7 @@ class ProofLM(nn.Module):
         reach top_p. generator lives on the CPU; None draws as the global one would from where it stands and
         leaves it there. Past context_length the model reads the last context_length tokens afresh at each
         step: once the oldest token is gone every state behind it is another, so that no cache can hold it.
-        Raises ValueError that names the argument.
+        Raises ValueError that names the argument, or says that logits are not finite.
         """
         _check_ids("token_ids", token_ids, self.config.vocab_size)
         _check_whole("max_new_tokens", max_new_tokens, least=0)

@@ -423,3 +423,19 @@ def test_more_steps_than_the_context_are_refused():
 def test_labels_and_masks_that_do_not_fit_are_refused_by_name(labels, mask, name):
     with pytest.raises(ValueError, match=rf"^{name}: expected [^\n]*$"):
         build()(draw_ids(2, 4), labels, mask)
+
+
+# Compiled -------------------------------------------------------------------------------------------
+
+
+@each_variant
+def test_the_model_is_traced_as_one_graph_with_the_same_loss_and_gradients(config):
+    model, tokens, labels = build(config), draw_ids(2, 6), draw_ids(2, 6, seed=1)
+    results = []
+    torch.compiler.reset()
+    for callable_model in (model, torch.compile(model, backend="aot_eager", fullgraph=True)):
+        model.zero_grad()
+        _, loss = callable_model(tokens, labels)
+        loss.backward()
+        results.append((loss.detach(), [parameter.grad.clone() for parameter in model.parameters()]))
+    torch.testing.assert_close(results[0], results[1], rtol=1e-4, atol=1e-6)

@@ -49,9 +49,7 @@ def test_a_full_cache_takes_no_further_step():
     model, cache = build(), build().new_cache()
     with torch.inference_mode():
         model.forward_hidden(draw_ids(1, CONTEXT), cache)
-        with pytest.raises(
-            ValueError, match=r"^token_ids: expected at most context_length = 12 steps, got 13$"
-        ):
+        with pytest.raises(ValueError, match=r"^token_ids: expected at most context_length = 12 steps, got 13$"):
             model.forward_hidden(draw_ids(1, 1), cache)
 
 
@@ -108,9 +106,7 @@ def test_rows_are_independent():
     assert torch.equal(together, torch.cat([model.generate(row[None], 12, temperature=0) for row in prompt]))
     other = prompt.clone()
     other[1:] = draw_ids(2, 5, seed=9)
-    assert torch.equal(
-        model.generate(other, 12, temperature=1.5)[0], model.generate(prompt, 12, temperature=1.5)[0]
-    )
+    assert torch.equal(model.generate(other, 12, temperature=1.5)[0], model.generate(prompt, 12, temperature=1.5)[0])
 
 
 @pytest.mark.parametrize("top_k, top_p", [(1, None), (None, 1e-9), (1, 1.0), (V := SMALL.vocab_size, 1e-9)])
@@ -160,9 +156,7 @@ def test_cuts_keep_the_fewest_likeliest_tokens_and_of_equals_the_lowest_ids(valu
         abs(sum(weights[:n]) / sum(weights) - top_p) < 2e-6 for n in range(1, len(weights))
     )
     assert edge or set(drawn) <= set(kept)
-    assert edge or all(
-        drawn[t] for t, w in zip(order, weights, strict=True) if t in kept and w > 0.02 * sum(weights)
-    )
+    assert edge or all(drawn[t] for t, w in zip(order, weights, strict=True) if t in kept and w > 0.02 * sum(weights))
 
 
 def test_ties_never_let_more_than_k_tokens_through():
@@ -178,6 +172,58 @@ def test_frequencies_follow_softmax_of_logits_over_temperature():
         expected = (logits[0] / temperature).softmax(-1)
         for token, probability in enumerate(expected.tolist()):
             assert abs(found[token] / draws - probability) < 5 * math.sqrt(probability / draws)
+
+
+# One token without modules ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@each_variant
+def test_reading_one_token_computes_what_the_modules_compute(config, dtype):
+    model, tokens = lively(config).to(dtype).eval(), draw_ids(3, CONTEXT)
+    with torch.inference_mode():
+        cache = model.new_cache(batch=3)
+        read = generation.token_reader(model, cache)
+        logits = torch.stack([read(token) for token in tokens.T], dim=1)  # (B, T, V)
+        expected = model(tokens)[0]
+    torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-4)
+    assert torch.backends.mkldnn.enabled and [block.length for block in cache] == [CONTEXT] * 2
+
+
+def hooked(model):
+    model.blocks[0].mlp.register_forward_hook(lambda module, args, output: output * 3)
+
+
+def patched(model):
+    model.blocks[0].attention.attend = lambda q, k, v: v[:, :, -q.shape[2] :]
+
+
+def with_a_foreign_part(model):
+    class Loud(torch.nn.Linear):
+        def forward(self, x):
+            return super().forward(x) * 3
+
+    model.blocks[0].mlp.up.__class__ = Loud
+
+
+@pytest.mark.parametrize("change", [hooked, patched, with_a_foreign_part], ids=lambda change: change.__name__)
+def test_a_changed_model_generates_what_its_modules_say(change):
+    model, prompt = lively(), draw_ids(2, 4)
+    before = model.generate(prompt, 16, temperature=0)
+    assert generation.has_only_known_parts(model)
+    change(model)
+    assert not generation.has_only_known_parts(model)
+    after = model.generate(prompt, 16, temperature=0)
+    assert torch.equal(after, model.generate(prompt, 16, temperature=0, use_cache=False))
+    assert not torch.equal(after, before)
+
+
+@pytest.mark.parametrize("temperature", [0, 1.0])
+def test_a_diverged_model_is_refused(temperature):
+    model = build()
+    torch.nn.init.constant_(model.final_norm.weight, math.nan)
+    with pytest.raises(ValueError, match=r"^logits: expected finite numbers"):
+        model.generate(draw_ids(1, 3), 2, temperature)
 
 
 # What is left as it was -----------------------------------------------------------------------------
