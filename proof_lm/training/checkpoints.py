@@ -49,8 +49,10 @@ def save_checkpoint(state: State) -> Path:
     folder = Path(state.config.run)
     path = folder / f"step-{state.step:08d}.safetensors"
     tensors = _tensors(state)
-    about = {"step": state.step, "config": asdict(state.config), "vocab_size": state.model.config.vocab_size}
-    content = save(tensors, metadata={"about": json.dumps(about), "sha256": _digest(tensors)})
+    about = json.dumps(
+        {"step": state.step, "config": asdict(state.config), "vocab_size": state.model.config.vocab_size}
+    )
+    content = save(tensors, metadata={"about": about, "sha256": _digest(about, tensors)})
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _write_whole(path, content)
@@ -74,9 +76,10 @@ def load_checkpoint(path: str | Path) -> State:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no dict)
     except (OSError, SafetensorError) as error:
         raise TrainingError(f"{path}: torn or not a checkpoint: {error}") from None
-    if metadata.get("sha256") != _digest(tensors):
+    about = metadata.get("about", "")
+    if metadata.get("sha256") != _digest(about, tensors):
         raise TrainingError(f"{path}: its content is not what was written")
-    about = json.loads(metadata["about"])
+    about = json.loads(about)
     try:
         state = new_state(TrainConfig(**about["config"]), about["vocab_size"])
     except (TypeError, ValueError) as error:
@@ -97,13 +100,14 @@ def load_newest(folder: str | Path, tell: Callable[[str], None] = print) -> Stat
 
 
 def restore(state: State, tensors: dict[str, Tensor]) -> None:
-    """Put saved weights and moments in their places; TrainingError if they are of another model."""
-    for name, tensor in _tensors(state).items():
-        saved = tensors.get(name)
-        if saved is None or saved.shape != tensor.shape:
-            found = "none" if saved is None else str(tuple(saved.shape))
-            raise TrainingError(f"checkpoint of another config: {name}: expected {tuple(tensor.shape)}, found {found}")
-        tensor.copy_(saved)
+    """Put saved weights and moments in their places; TrainingError, and no change, if they are of another model."""
+    places = _tensors(state)
+    for name in [*places, *tensors]:
+        expected, found = (str(tuple(of[name].shape)) if name in of else "none" for of in (places, tensors))
+        if expected != found:
+            raise TrainingError(f"checkpoint of another config: {name}: expected {expected}, found {found}")
+    for name, place in places.items():
+        place.copy_(tensors[name])
     for moments in state.optimiser.state.values():
         moments["step"].fill_(state.step)
 
@@ -121,8 +125,8 @@ def _tensors(state: State) -> dict[str, Tensor]:
     return tensors
 
 
-def _digest(tensors: dict[str, Tensor]) -> str:
-    digest = sha256()
+def _digest(about: str, tensors: dict[str, Tensor]) -> str:
+    digest = sha256(about.encode())
     for name in sorted(tensors):
         digest.update(tensors[name].contiguous().cpu().view(torch.uint8).numpy())
     return digest.hexdigest()
