@@ -83,7 +83,9 @@ class Exercise:
         """What the probe is to do, encoded: inputs only, nothing that the verdict knows."""
         drawn = zip(self.parts, self.draw(seed), strict=True)
         cases = [
-            {"probe": case.probe, "calls": case.calls, "item": part.property.item} for part, mine in drawn for case in mine
+            {"probe": case.probe, "calls": case.calls, "item": part.property.item}
+            for part, mine in drawn
+            for case in mine
         ]
         if not self.earlier.names:
             return encode(cases)
@@ -132,7 +134,7 @@ class Exercise:
         if alone:
             return False, alone
         mended = [name for name in self.earlier.names if name in runs and not judge(prop, cases, runs[name])]
-        blamed = f"your own {mended[0]}" if mended else "your own earlier functions"
+        blamed = f"your own {mended[0]}, or what that calls" if mended else "your own earlier functions"
         advice = f"it fails only with {blamed}: correct that first; here it costs no points"
         return True, replace(finding, misconception=advice)
 
@@ -140,7 +142,9 @@ class Exercise:
         held = [part for part, earned, _ in results if earned]
         substance = any(not part.property.manners for part in held)
         points = sum(part.points for part in held) if substance else 0
-        return Verdict(self.id, float(points), self.points, tuple(finding for *_, finding in results if finding))
+        lost = [finding for _, earned, finding in results if finding and not earned]
+        excused = [finding for _, earned, finding in results if finding and earned]
+        return Verdict(self.id, float(points), self.points, (*lost, *excused[:1]))
 
 
 def _without_message(answer: Answer) -> Answer:

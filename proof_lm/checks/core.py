@@ -54,6 +54,7 @@ class Property:
     mistakes: tuple[Mistake, ...] = ()
     judges_errors: bool = False
     item: int | None = None  # of an exercise with several functions: the index of the one that this is about
+    explains: Callable[[Mistake, Case, list[Answer]], bool] | None = None  # a mistake gives these answers; None: equals
     manners: bool = False  # about how the code behaves, not about what it gives: worth nothing by itself
 
 
@@ -127,8 +128,9 @@ def _detail(prop: Property, case: Case, given: list[Answer]) -> str | None:
 
 def diagnose(prop: Property, cases: Sequence[Case], answers: Sequence[list[Answer]]) -> str:
     """Message of the first known mistake that gives the same answers in every case, or an empty string."""
+    explains = prop.explains or _same_answers
     for mistake in prop.mistakes:
-        if all(_same_answers(mistake, case, given) for case, given in zip(cases, answers, strict=True)):
+        if all(explains(mistake, case, given) for case, given in zip(cases, answers, strict=True)):
             return mistake.message
     return ""
 

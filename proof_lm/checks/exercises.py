@@ -7,7 +7,8 @@ from functools import cache
 
 from proof_lm.checks.core import SEED, Property, PropertyFailed, find
 
-PROBLEM_SETS = ("p4", "p4_backward")  # modules of proof_lm.checks that define EXERCISES
+# Modules of proof_lm.checks that define EXERCISES.
+PROBLEM_SETS = ("p4", "p4_numpy_block", "p4_torch_block", "p4_backward", "p4_variants")
 _passed: dict[str, bool] = {}  # in this session: exercise -> its public properties all hold
 
 

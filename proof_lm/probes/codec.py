@@ -8,6 +8,7 @@ import base64
 import json
 import math
 import sys
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,11 @@ def _pack(value: Any, depth: int) -> Any:
     return _pack_array(value)
 
 
+@cache  # NumPy puts the name together anew each time
+def _dtype_name(dtype: np.dtype) -> str:
+    return dtype.name
+
+
 def _pack_array(value: Any) -> dict:
     torch = sys.modules.get("torch")  # a tensor can only exist where torch was imported
     if torch is not None and isinstance(value, torch.Tensor):
@@ -65,11 +71,12 @@ def _pack_array(value: Any) -> dict:
     if not isinstance(value, (np.ndarray, np.generic)):
         raise TypeError(f"result: {type(value).__name__} is not plain data (numbers, text, lists, arrays)")
     array = np.asarray(value)
-    if array.dtype.name not in DTYPES:
-        raise TypeError(f"result: an array of dtype {array.dtype.name} cannot be handed back")
+    name = _dtype_name(array.dtype)
+    if name not in DTYPES:
+        raise TypeError(f"result: an array of dtype {name} cannot be handed back")
     little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     data = base64.b64encode(little.tobytes()).decode("ascii")
-    return {"array": [array.dtype.name, list(array.shape), data]}
+    return {"array": [name, list(array.shape), data]}
 
 
 def _unpack(value: Any, depth: int) -> Any:

@@ -56,7 +56,8 @@ def reached(candidate: Any, names: Sequence[str]) -> list[str]:
 
 
 def _functions(candidate: Any) -> list[FunctionType]:
-    return [item for item in (candidate if isinstance(candidate, tuple) else (candidate,)) if type(item) is FunctionType]
+    several = candidate if isinstance(candidate, tuple) else (candidate,)
+    return [function for function in several if isinstance(function, FunctionType)]
 
 
 def _home(candidate: Any) -> dict[str, Any]:

@@ -1,0 +1,365 @@
+# %% setup
+import numpy as np
+
+def row_softmax(values):
+    values = np.asarray(values)
+    peak = values.max(axis=-1, keepdims=True)
+    peak = np.where(np.isfinite(peak), peak, 0.0)
+    e = np.exp(values - peak)
+    s = e.sum(axis=-1, keepdims=True)
+    return e / np.where(s == 0, 1.0, s)
+
+def causal_mask(time):
+    if time < 1:
+        raise ValueError("time must be positive")
+    return np.tri(time, dtype=bool)
+
+def split_heads(values, heads):
+    values = np.asarray(values)
+    time, width = values.shape
+    if width % heads:
+        raise ValueError("heads must divide the width")
+    return values.reshape(time, heads, width // heads).transpose(1, 0, 2)
+
+def merge_heads(values):
+    values = np.asarray(values)
+    heads, time, width = values.shape
+    return values.transpose(1, 0, 2).reshape(time, heads * width)
+
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = (split_heads(hidden @ w, heads) for w in (wq, wk, wv))
+    scores = q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1])
+    weights = row_softmax(np.where(causal_mask(len(hidden)), scores, -np.inf))
+    merged = merge_heads(weights @ v)
+    return merged @ wo, weights, merged
+
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    if np.ndim(hidden_batch) != 3:
+        raise ValueError("hidden_batch must be (B, T, d)")
+    results = [multi_head_attention(hidden, wq, wk, wv, wo, heads) for hidden in hidden_batch]
+    return np.stack([r[0] for r in results]), np.stack([r[1] for r in results])
+
+def rope(values, positions, base=10000.0):
+    values = np.asarray(values)
+    width = values.shape[-1]
+    angle = np.asarray(positions)[:, None] * base ** (-np.arange(0, width, 2) / width)
+    a, b = values[..., ::2], values[..., 1::2]
+    out = np.empty(values.shape)
+    out[..., ::2] = a * np.cos(angle) - b * np.sin(angle)
+    out[..., 1::2] = a * np.sin(angle) + b * np.cos(angle)
+    return out
+
+# %% right: a loop and slices
+
+# %% right: all sequences at once, rotation as a matrix
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden_batch)
+    if x.ndim != 3:
+        raise ValueError("three axes expected")
+    B, T, d = x.shape
+    q, k, v = ((x @ np.asarray(w)).reshape(B, T, heads, d // heads).transpose(0, 2, 1, 3) for w in (wq, wk, wv))
+    scores = np.einsum("bhid,bhjd->bhij", q, k) / np.sqrt(d // heads)
+    weights = row_softmax(np.where(causal_mask(T), scores, -np.inf))
+    out = (weights @ v).transpose(0, 2, 1, 3).reshape(B, T, d)
+    return out @ wo, weights
+
+def rope(values, positions, base=10000.0):
+    values = np.asarray(values, dtype=float)
+    out = np.zeros_like(values)
+    for t, m in enumerate(positions):
+        for p in range(values.shape[-1] // 2):
+            angle = m / base ** (2 * p / values.shape[-1])
+            turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+            pair = values[..., t, 2 * p : 2 * p + 2]
+            out[..., t, 2 * p : 2 * p + 2] = pair @ turn.T
+    return out
+
+# %% right: complex numbers
+def rope(values, positions, base=10000.0):
+    values = np.asarray(values)
+    pairs = values[..., 0::2] + 1j * values[..., 1::2]
+    exponent = np.arange(pairs.shape[-1]) * 2 / values.shape[-1]
+    turned = pairs * np.exp(1j * np.outer(positions, float(base) ** -exponent))
+    return np.stack([turned.real, turned.imag], axis=-1).reshape(values.shape)
+
+# %% right: rotated neighbour and repeated angles
+def rope(values, positions, base=10000.0):
+    x = np.asarray(values)
+    angle = np.repeat(np.outer(positions, base ** (-np.arange(0, x.shape[-1], 2) / x.shape[-1])), 2, axis=-1)
+    neighbour = np.stack([-x[..., 1::2], x[..., ::2]], axis=-1).reshape(x.shape)
+    return x * np.cos(angle) + neighbour * np.sin(angle)
+
+# %% wrong: two-dimensional input taken -> ValueError was expected
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    hidden_batch = np.asarray(hidden_batch)
+    shape = hidden_batch.shape
+    flat = hidden_batch.reshape(-1, *shape[-2:])
+    results = [multi_head_attention(hidden, wq, wk, wv, wo, heads) for hidden in flat]
+    return np.stack([r[0] for r in results]), np.stack([r[1] for r in results])
+
+# %% wrong: assert on the axes
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    assert np.ndim(hidden_batch) == 3
+    results = [multi_head_attention(hidden, wq, wk, wv, wo, heads) for hidden in hidden_batch]
+    return np.stack([r[0] for r in results]), np.stack([r[1] for r in results])
+
+# %% wrong: one long sequence -> joined into one long one
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden_batch)
+    if x.ndim != 3:
+        raise ValueError("axes")
+    B, T, d = x.shape
+    output, weights, _ = multi_head_attention(x.reshape(B * T, d), wq, wk, wv, wo, heads)
+    own = [weights[:, i * T : (i + 1) * T, i * T : (i + 1) * T] for i in range(B)]
+    return output.reshape(B, T, d), np.stack(own)
+
+# %% wrong: first sequence for all -> the first one's result
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    if np.ndim(hidden_batch) != 3:
+        raise ValueError("axes")
+    output, weights, _ = multi_head_attention(hidden_batch[0], wq, wk, wv, wo, heads)
+    return np.stack([output] * len(hidden_batch)), np.stack([weights] * len(hidden_batch))
+
+# %% wrong: sequences averaged
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    if np.ndim(hidden_batch) != 3:
+        raise ValueError("axes")
+    results = [multi_head_attention(h, wq, wk, wv, wo, heads) for h in np.asarray(hidden_batch)]
+    output = np.stack([r[0] for r in results])
+    return output + 0.01 * output.mean(axis=0), np.stack([r[1] for r in results])
+
+# %% wrong: batch and heads swapped
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    if np.ndim(hidden_batch) != 3:
+        raise ValueError("axes")
+    results = [multi_head_attention(h, wq, wk, wv, wo, heads) for h in hidden_batch]
+    return np.stack([r[0] for r in results]), np.stack([r[1] for r in results], axis=1)
+
+# %% wrong: three results
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    if np.ndim(hidden_batch) != 3:
+        raise ValueError("axes")
+    results = [multi_head_attention(h, wq, wk, wv, wo, heads) for h in hidden_batch]
+    return tuple(np.stack(r) for r in zip(*results))
+
+# %% wrong: head axis taken from the batch by reshape
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden_batch)
+    if x.ndim != 3:
+        raise ValueError("axes")
+    B, T, d = x.shape
+    q, k, v = ((x @ w).reshape(B, heads, T, -1) for w in (wq, wk, wv))
+    s = q @ k.swapaxes(-1, -2) / np.sqrt(d // heads)
+    w = row_softmax(np.where(causal_mask(T), s, -np.inf))
+    return (w @ v).reshape(B, T, d) @ wo, w
+
+# %% wrong: no mask -> later keys are not hidden
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden_batch)
+    if x.ndim != 3:
+        raise ValueError("axes")
+    B, T, d = x.shape
+    q, k, v = ((x @ w).reshape(B, T, heads, -1).swapaxes(1, 2) for w in (wq, wk, wv))
+    w = row_softmax(q @ k.swapaxes(-1, -2) / np.sqrt(d // heads))
+    return (w @ v).swapaxes(1, 2).reshape(B, T, d) @ wo, w
+
+# %% wrong: mask in the first sequence only
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden_batch)
+    if x.ndim != 3:
+        raise ValueError("axes")
+    B, T, d = x.shape
+    q, k, v = ((x @ w).reshape(B, T, heads, -1).swapaxes(1, 2) for w in (wq, wk, wv))
+    s = q @ k.swapaxes(-1, -2) / np.sqrt(d // heads)
+    s[0] = np.where(causal_mask(T), s[0], -np.inf)
+    w = row_softmax(s)
+    return (w @ v).swapaxes(1, 2).reshape(B, T, d) @ wo, w
+
+# %% wrong: causal over the batch
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden_batch)
+    if x.ndim != 3:
+        raise ValueError("axes")
+    output, weights, _ = zip(*[multi_head_attention(h, wq, wk, wv, wo, heads) for h in x.swapaxes(0, 1)])
+    return np.stack(output).swapaxes(0, 1), np.stack(weights)
+
+# %% wrong: output before wo
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    if np.ndim(hidden_batch) != 3:
+        raise ValueError("axes")
+    results = [multi_head_attention(h, wq, wk, wv, wo, heads) for h in hidden_batch]
+    return np.stack([r[2] for r in results]), np.stack([r[1] for r in results])
+
+# %% wrong: heads ignored -> heads has no effect
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    if np.ndim(hidden_batch) != 3:
+        raise ValueError("axes")
+    results = [multi_head_attention(h, wq, wk, wv, wo, 1) for h in hidden_batch]
+    return np.stack([r[0] for r in results]), np.stack([r[1] for r in results])
+
+# %% wrong: halves as pairs -> half a width apart
+def rope(values, positions, base=10000.0):
+    values = np.asarray(values)
+    half = values.shape[-1] // 2
+    angle = np.outer(positions, base ** (-np.arange(half) / half))
+    a, b = values[..., :half], values[..., half:]
+    return np.concatenate([a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)], axis=-1)
+
+# %% wrong: backwards -> backwards
+def rope(values, positions, base=10000.0):
+    values = np.asarray(values)
+    d = values.shape[-1]
+    a, b = values[..., ::2], values[..., 1::2]
+    angle = np.outer(positions, base ** (-np.arange(0, d, 2) / d))
+    turned = [a * np.cos(angle) + b * np.sin(angle), -a * np.sin(angle) + b * np.cos(angle)]
+    return np.stack(turned, axis=-1).reshape(values.shape)
+
+# %% wrong: a reflection
+def rope(values, positions, base=10000.0):
+    values = np.asarray(values)
+    d = values.shape[-1]
+    a, b = values[..., ::2], values[..., 1::2]
+    angle = np.outer(positions, base ** (-np.arange(0, d, 2) / d))
+    turned = [a * np.cos(angle) + b * np.sin(angle), a * np.sin(angle) - b * np.cos(angle)]
+    return np.stack(turned, axis=-1).reshape(values.shape)
+
+# %% wrong: no minus
+def rope(values, positions, base=10000.0):
+    values = np.asarray(values)
+    d = values.shape[-1]
+    a, b = values[..., ::2], values[..., 1::2]
+    angle = np.outer(positions, base ** (-np.arange(0, d, 2) / d))
+    turned = [a * np.cos(angle) + b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)]
+    return np.stack(turned, axis=-1).reshape(values.shape)
+
+# %% wrong: positions counted -> counted from zero
+def rope(values, positions, base=10000.0):
+    values = np.asarray(values)
+    d = values.shape[-1]
+    a, b = values[..., ::2], values[..., 1::2]
+    angle = np.outer(np.arange(values.shape[-2]), base ** (-np.arange(0, d, 2) / d))
+    turned = [a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)]
+    return np.stack(turned, axis=-1).reshape(values.shape)
+
+# %% wrong: positions from the first one
+def rope(values, positions, base=10000.0):
+    values = np.asarray(values)
+    d = values.shape[-1]
+    a, b = values[..., ::2], values[..., 1::2]
+    angle = np.outer(positions[0] + np.arange(len(positions)), base ** (-np.arange(0, d, 2) / d))
+    turned = [a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)]
+    return np.stack(turned, axis=-1).reshape(values.shape)
+
+# %% wrong: base fixed -> the base is fixed
+def rope(values, positions, base=10000.0):
+    values = np.asarray(values)
+    d = values.shape[-1]
+    a, b = values[..., ::2], values[..., 1::2]
+    angle = np.outer(positions, 10000.0 ** (-np.arange(0, d, 2) / d))
+    turned = [a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)]
+    return np.stack(turned, axis=-1).reshape(values.shape)
+
+# %% wrong: two missing in the exponent -> its 2 is missing
+def rope(values, positions, base=10000.0):
+    values = np.asarray(values)
+    d = values.shape[-1]
+    a, b = values[..., ::2], values[..., 1::2]
+    angle = np.outer(positions, base ** (-np.arange(d // 2) / d))
+    turned = [a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)]
+    return np.stack(turned, axis=-1).reshape(values.shape)
+
+# %% wrong: two twice
+def rope(values, positions, base=10000.0):
+    values = np.asarray(values)
+    d = values.shape[-1]
+    a, b = values[..., ::2], values[..., 1::2]
+    angle = np.outer(positions, base ** (-2 * np.arange(0, d, 2) / d))
+    turned = [a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)]
+    return np.stack(turned, axis=-1).reshape(values.shape)
+
+# %% wrong: exponent rises -> exponent's sign is wrong
+def rope(values, positions, base=10000.0):
+    values = np.asarray(values)
+    d = values.shape[-1]
+    a, b = values[..., ::2], values[..., 1::2]
+    angle = np.outer(positions, base ** (np.arange(0, d, 2) / d))
+    turned = [a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)]
+    return np.stack(turned, axis=-1).reshape(values.shape)
+
+# %% wrong: one frequency -> by the same angle
+def rope(values, positions, base=10000.0):
+    values = np.asarray(values)
+    d = values.shape[-1]
+    a, b = values[..., ::2], values[..., 1::2]
+    angle = np.outer(positions, np.ones(d // 2))
+    turned = [a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)]
+    return np.stack(turned, axis=-1).reshape(values.shape)
+
+# %% wrong: pairs counted from one -> pairs are counted from 0
+def rope(values, positions, base=10000.0):
+    values = np.asarray(values)
+    d = values.shape[-1]
+    a, b = values[..., ::2], values[..., 1::2]
+    angle = np.outer(positions, base ** (-np.arange(2, d + 2, 2) / d))
+    turned = [a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)]
+    return np.stack(turned, axis=-1).reshape(values.shape)
+
+# %% wrong: positions counted from one
+def rope(values, positions, base=10000.0):
+    values = np.asarray(values)
+    d = values.shape[-1]
+    a, b = values[..., ::2], values[..., 1::2]
+    angle = np.outer(np.asarray(positions) + 1, base ** (-np.arange(0, d, 2) / d))
+    turned = [a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)]
+    return np.stack(turned, axis=-1).reshape(values.shape)
+
+# %% wrong: degrees
+def rope(values, positions, base=10000.0):
+    values = np.asarray(values)
+    d = values.shape[-1]
+    a, b = values[..., ::2], values[..., 1::2]
+    angle = np.deg2rad(np.outer(positions, base ** (-np.arange(0, d, 2) / d)))
+    turned = [a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)]
+    return np.stack(turned, axis=-1).reshape(values.shape)
+
+# %% wrong: laid side by side -> laid side by side by halves
+def rope(values, positions, base=10000.0):
+    values = np.asarray(values)
+    d = values.shape[-1]
+    angle = np.outer(positions, base ** (-np.arange(0, d, 2) / d))
+    a, b = values[..., ::2], values[..., 1::2]
+    return np.concatenate([a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)], axis=-1)
+
+# %% wrong: second line reads the new first
+def rope(values, positions, base=10000.0):
+    out = np.array(values)
+    d = out.shape[-1]
+    angle = np.outer(positions, base ** (-np.arange(0, d, 2) / d))
+    out[..., ::2] = out[..., ::2] * np.cos(angle) - out[..., 1::2] * np.sin(angle)
+    out[..., 1::2] = out[..., ::2] * np.sin(angle) + out[..., 1::2] * np.cos(angle)
+    return out
+
+# %% wrong: rotated in place
+def rope(values, positions, base=10000.0):
+    values = np.asarray(values)
+    d = values.shape[-1]
+    angle = np.outer(positions, base ** (-np.arange(0, d, 2) / d))
+    a, b = values[..., ::2].copy(), values[..., 1::2].copy()
+    values[..., ::2] = a * np.cos(angle) - b * np.sin(angle)
+    values[..., 1::2] = a * np.sin(angle) + b * np.cos(angle)
+    return values
+
+# %% wrong: another default base
+right_rope = rope
+def rope(values, positions, base=500000.0):
+    return right_rope(values, positions, base)
+
+# %% wrong: sinusoids added
+def rope(values, positions, base=10000.0):
+    values = np.array(values)
+    d = values.shape[-1]
+    angle = np.outer(positions, base ** (-np.arange(0, d, 2) / d))
+    values[..., ::2] += np.sin(angle)
+    values[..., 1::2] += np.cos(angle)
+    return values

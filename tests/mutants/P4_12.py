@@ -1,0 +1,293 @@
+# %% setup
+import numpy as np
+
+def row_softmax(values):
+    values = np.asarray(values)
+    peak = values.max(axis=-1, keepdims=True)
+    peak = np.where(np.isfinite(peak), peak, 0.0)
+    e = np.exp(values - peak)
+    s = e.sum(axis=-1, keepdims=True)
+    return e / np.where(s == 0, 1.0, s)
+
+def causal_mask(time):
+    if time < 1:
+        raise ValueError("time must be positive")
+    return np.tri(time, dtype=bool)
+
+def split_heads(values, heads):
+    values = np.asarray(values)
+    time, width = values.shape
+    if width % heads:
+        raise ValueError("heads must divide the width")
+    return values.reshape(time, heads, width // heads).transpose(1, 0, 2)
+
+def merge_heads(values):
+    values = np.asarray(values)
+    heads, time, width = values.shape
+    return values.transpose(1, 0, 2).reshape(time, heads * width)
+
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = (split_heads(hidden @ w, heads) for w in (wq, wk, wv))
+    scores = q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1])
+    weights = row_softmax(np.where(causal_mask(len(hidden)), scores, -np.inf))
+    merged = merge_heads(weights @ v)
+    return merged @ wo, weights, merged
+
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    values = np.asarray(values)
+    centred = values - values.mean(axis=-1, keepdims=True)
+    return gamma * centred / np.sqrt(values.var(axis=-1, keepdims=True) + epsilon) + beta
+
+def gelu(values):
+    values = np.asarray(values)
+    return 0.5 * values * (1 + np.tanh(np.sqrt(2 / np.pi) * (values + 0.044715 * values**3)))
+
+def feed_forward(values, w1, b1, w2, b2):
+    return gelu(np.asarray(values) @ w1 + b1) @ w2 + b2
+
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    g1, b1, *projections = attention_weights
+    g2, b2, *layers = feed_forward_weights
+    values = values + multi_head_attention(layer_norm(values, g1, b1), *projections, heads)[0]
+    return values + feed_forward(layer_norm(values, g2, b2), *layers)
+
+# %% right: a loop over blocks
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    token_ids = np.asarray(token_ids)
+    hidden = token_embedding[token_ids] + positional_embedding[: len(token_ids)]
+    for attention_weights, feed_forward_weights in blocks:
+        hidden = decoder_block(hidden, attention_weights, feed_forward_weights, heads)
+    return hidden @ output_projection
+
+# %% right: reduce and one-hot
+from functools import reduce
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    one_hot = np.eye(token_embedding.shape[0])[list(token_ids)]
+    x = one_hot @ token_embedding + positional_embedding[np.arange(len(token_ids))]
+    return np.dot(reduce(lambda y, b: decoder_block(y, b[0], b[1], heads), blocks, x), output_projection)
+
+# %% right: recursion over blocks
+def run(hidden, blocks, heads):
+    return run(decoder_block(hidden, *blocks[0], heads), blocks[1:], heads) if blocks else hidden
+
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    rows = [token_embedding[token] + positional_embedding[t] for t, token in enumerate(token_ids)]
+    return np.einsum("td,dv->tv", run(np.array(rows), blocks, heads), output_projection)
+
+# %% wrong: no positions -> positions were not added
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids]
+    for b in blocks:
+        x = decoder_block(x, *b, heads)
+    return x @ output_projection
+
+# %% wrong: positions by id -> looked up by token id
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + np.resize(positional_embedding, token_embedding.shape)[ids]
+    for b in blocks:
+        x = decoder_block(x, *b, heads)
+    return x @ output_projection
+
+# %% wrong: last positions -> last rows of the table
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[-len(ids) :]
+    for b in blocks:
+        x = decoder_block(x, *b, heads)
+    return x @ output_projection
+
+# %% wrong: all positions
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding
+    for b in blocks:
+        x = decoder_block(x, *b, heads)
+    return x @ output_projection
+
+# %% wrong: positions from one
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + np.roll(positional_embedding, -1, axis=0)[: len(ids)]
+    for b in blocks:
+        x = decoder_block(x, *b, heads)
+    return x @ output_projection
+
+# %% wrong: only the first block -> only the first block
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]
+    for b in blocks[:1]:
+        x = decoder_block(x, *b, heads)
+    return x @ output_projection
+
+# %% wrong: only the last block -> only the last block
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]
+    for b in blocks[-1:]:
+        x = decoder_block(x, *b, heads)
+    return x @ output_projection
+
+# %% wrong: blocks reversed -> reverse order
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]
+    for b in blocks[::-1]:
+        x = decoder_block(x, *b, heads)
+    return x @ output_projection
+
+# %% wrong: first block repeated -> used in every block
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]
+    for b in blocks:
+        x = decoder_block(x, *blocks[0], heads)
+    return x @ output_projection
+
+# %% wrong: blocks all read the embeddings
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]; y = x
+    for b in blocks:
+        x = decoder_block(y, *b, heads)
+    return x @ output_projection
+
+# %% wrong: blocks twice
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]
+    for b in blocks + blocks:
+        x = decoder_block(x, *b, heads)
+    return x @ output_projection
+
+# %% wrong: residual around blocks
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]
+    for b in blocks:
+        x = x + decoder_block(x, *b, heads)
+    return x @ output_projection
+
+# %% wrong: final norm -> this model has no final norm
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]
+    for b in blocks:
+        x = decoder_block(x, *b, heads)
+    return layer_norm(x, 1.0, 0.0) @ output_projection
+
+# %% wrong: probabilities -> probabilities came
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]
+    for b in blocks:
+        x = decoder_block(x, *b, heads)
+    return row_softmax(x @ output_projection)
+
+# %% wrong: no projection
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]
+    for b in blocks:
+        x = decoder_block(x, *b, heads)
+    return x
+
+# %% wrong: tied table -> token embedding was used
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]
+    for b in blocks:
+        x = decoder_block(x, *b, heads)
+    return x @ token_embedding.T
+
+# %% wrong: last position only -> logits of one position
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]
+    for b in blocks:
+        x = decoder_block(x, *b, heads)
+    return (x @ output_projection)[-1]
+
+# %% wrong: argmax
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]
+    for b in blocks:
+        x = decoder_block(x, *b, heads)
+    return (x @ output_projection).argmax(-1)
+
+# %% wrong: one head -> heads has no effect
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]
+    for b in blocks:
+        x = decoder_block(x, *b, 1)
+    return x @ output_projection
+
+# %% wrong: scaled embeddings
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] * np.sqrt(token_embedding.shape[1]) + positional_embedding[: len(ids)]
+    for b in blocks:
+        x = decoder_block(x, *b, heads)
+    return x @ output_projection
+
+# %% wrong: norm between blocks
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]
+    for b in blocks:
+        x = layer_norm(decoder_block(x, *b, heads), 1.0, 0.0)
+    return x @ output_projection
+
+# %% wrong: ids sorted
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    ids = np.sort(ids); x = token_embedding[ids] + positional_embedding[: len(ids)]
+    for b in blocks:
+        x = decoder_block(x, *b, heads)
+    return x @ output_projection
+
+# %% wrong: no blocks
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]
+    for b in blocks[:0]:
+        x = decoder_block(x, *b, heads)
+    return x @ output_projection
+
+# %% wrong: two blocks only
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]
+    for b in blocks[:2]:
+        x = decoder_block(x, *b, heads)
+    return x @ output_projection
+
+# %% wrong: reversed in time
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]; x = x[::-1]
+    for b in blocks:
+        x = decoder_block(x, *b, heads)
+    return x[::-1] @ output_projection
+
+# %% wrong: embeddings changed in place
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    token_embedding[ids] += positional_embedding[: len(ids)]
+    x = token_embedding[ids]
+    for b in blocks:
+        x = decoder_block(x, *b, heads)
+    return x @ output_projection
+
+# %% wrong: blocks consumed -> changed in place
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]
+    while blocks:
+        x = decoder_block(x, *blocks.pop(0), heads)
+    return x @ output_projection

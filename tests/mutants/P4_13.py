@@ -1,0 +1,330 @@
+# %% setup
+import numpy as np
+
+def row_softmax(values):
+    values = np.asarray(values)
+    peak = values.max(axis=-1, keepdims=True)
+    peak = np.where(np.isfinite(peak), peak, 0.0)
+    e = np.exp(values - peak)
+    s = e.sum(axis=-1, keepdims=True)
+    return e / np.where(s == 0, 1.0, s)
+
+def causal_mask(time):
+    if time < 1:
+        raise ValueError("time must be positive")
+    return np.tri(time, dtype=bool)
+
+# %% right: log-sum-exp
+def masked_cross_entropy(logits, labels, loss_mask):
+    logits, labels, loss_mask = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not loss_mask.any():
+        return 0.0
+    x, y = logits[loss_mask], labels[loss_mask]
+    top = x.max(axis=1)
+    log_total = top + np.log(np.exp(x - top[:, None]).sum(axis=1))
+    return float(np.mean(log_total - x[range(len(y)), y]))
+
+# %% right: np.float64 and take_along_axis
+def masked_cross_entropy(logits, labels, loss_mask):
+    x = np.array(logits, dtype=float)
+    x = x - x.max(-1, keepdims=True)
+    logp = x - np.log(np.exp(x).sum(-1, keepdims=True))
+    nll = -np.take_along_axis(logp, np.asarray(labels)[..., None], axis=-1)[..., 0]
+    return (nll * loss_mask).sum() / max(np.sum(loss_mask), 1)
+
+# %% right: one-hot and an average with weights
+def masked_cross_entropy(logits, labels, loss_mask):
+    logits = np.asarray(logits)
+    if np.sum(loss_mask) == 0:
+        return np.zeros(())
+    top = logits.max(axis=-1, keepdims=True)
+    total = np.log(np.exp(logits - top).sum(axis=-1)) + top[..., 0]
+    chosen = (logits * np.eye(logits.shape[-1])[labels]).sum(axis=-1)
+    return np.average(total - chosen, weights=np.asarray(loss_mask, dtype=float))
+
+# %% right: position by position
+def masked_cross_entropy(logits, labels, loss_mask):
+    logits = np.asarray(logits)
+    found = []
+    for place in np.ndindex(*np.shape(labels)):
+        if loss_mask[place]:
+            row = logits[place] - np.max(logits[place])
+            found.append(np.log(np.sum(np.exp(row))) - row[labels[place]])
+    return sum(found) / len(found) if found else 0.0
+
+# %% right: logaddexp
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask)
+    if m.sum() == 0:
+        return 0
+    x, y = x[m], y[m]
+    return (np.logaddexp.reduce(x, axis=-1) - x[np.arange(y.size), y]).mean()
+
+# %% wrong: mean over all -> divide by the number kept
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return (nll * m).mean()
+
+# %% wrong: sum -> not averaged
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return nll[m].sum()
+
+# %% wrong: mask ignored -> loss_mask has no effect
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return nll.mean()
+
+# %% wrong: mask inverted -> True means kept
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return nll[~m].mean() if (~m).any() else 0.0
+
+# %% wrong: row means -> averaged by itself first
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return ((nll * m).sum(-1) / np.maximum(m.sum(-1), 1)).mean()
+
+# %% wrong: sign -> wrong way round
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return -nll[m].mean()
+
+# %% wrong: bits -> base 2
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return nll[m].mean() / np.log(2)
+
+# %% wrong: per position
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return nll * m
+
+# %% wrong: perplexity
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return np.exp(nll[m].mean())
+
+# %% wrong: over the vocabulary -> mean runs over the vocabulary too
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return nll[m].mean() / x.shape[-1]
+
+# %% wrong: divided by sequences
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return nll[m].sum() / len(m)
+
+# %% wrong: divided by one too many
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return nll[m].sum() / (m.sum() + 1)
+
+# %% wrong: median
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return np.median(nll[m])
+
+# %% wrong: largest
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return nll[m].max()
+
+# %% wrong: squared error
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return ((1 - np.exp(-nll[m])) ** 2).mean()
+
+# %% wrong: rounded
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return round(float(nll[m].mean()), 2)
+
+# %% wrong: labels changed in place
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    labels[~m] = 0; return nll[m].mean()
+
+# %% wrong: shifted once more -> labels are shifted already
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return -np.take_along_axis(logp[..., :-1, :], y[..., 1:, None], -1)[..., 0][m[..., 1:]].mean()
+
+# %% wrong: wrong way shifted
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return -np.take_along_axis(logp[..., 1:, :], y[..., :-1, None], -1)[..., 0][m[..., :-1]].mean()
+
+# %% wrong: softmax twice -> softmax was taken twice
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    p = np.exp(logp); z = p - np.log(np.exp(p).sum(-1, keepdims=True)); return -np.take_along_axis(z, y[..., None], -1)[..., 0][m].mean()
+
+# %% wrong: no logarithm
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return np.exp(-nll[m]).mean()
+
+# %% wrong: no normaliser -> log-sum-exp
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return -np.take_along_axis(x, y[..., None], -1)[..., 0][m].mean()
+
+# %% wrong: most likely token in place of the label
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
+    if not m.any():
+        return 0.0
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logp = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
+    return -logp.max(-1)[m].mean()
+
+# %% wrong: log of a softmax
+def masked_cross_entropy(logits, labels, loss_mask):
+    p = row_softmax(logits)
+    if not np.any(loss_mask):
+        return 0.0
+    picked = np.take_along_axis(p, np.asarray(labels)[..., None], axis=-1)[..., 0]
+    return -np.log(picked[loss_mask]).mean()
+
+# %% wrong: log of softmax and a small number
+def masked_cross_entropy(logits, labels, loss_mask):
+    p = row_softmax(logits)
+    if not np.any(loss_mask):
+        return 0.0
+    picked = np.take_along_axis(p, np.asarray(labels)[..., None], axis=-1)[..., 0]
+    return -np.log(picked[loss_mask] + 1e-12).mean()
+
+# %% wrong: overflow
+def masked_cross_entropy(logits, labels, loss_mask):
+    e = np.exp(np.asarray(logits))
+    if not np.any(loss_mask):
+        return 0.0
+    p = e / e.sum(axis=-1, keepdims=True)
+    picked = np.take_along_axis(p, np.asarray(labels)[..., None], axis=-1)[..., 0]
+    return -np.log(picked[loss_mask]).mean()
+
+# %% wrong: NaN for nothing kept
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y = np.asarray(logits)[loss_mask], np.asarray(labels)[loss_mask]
+    return float(np.mean(np.logaddexp.reduce(x, axis=-1) - x[np.arange(len(y)), y]))
+
+# %% wrong: one sequence only
+def masked_cross_entropy(logits, labels, loss_mask):
+    if not np.any(loss_mask):
+        return 0.0
+    x = np.asarray(logits)
+    rows = np.arange(len(labels))
+    nll = np.logaddexp.reduce(x, axis=-1) - x[rows, labels]
+    return float(nll[loss_mask].mean())

@@ -1,0 +1,457 @@
+# %% setup
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+# %% right: plain
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+# %% right: a sequence of modules
+class TwoBlockLM(nn.Sequential):
+    def __init__(self, vocab_size, d_model, make_block):
+        parts = nn.Embedding(vocab_size, d_model), make_block(), make_block(), nn.LayerNorm(d_model)
+        super().__init__(*parts, nn.Linear(d_model, vocab_size, bias=False))
+
+# %% right: tied head
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size, bias=False)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+# %% right: second block defined first, a loss beside the logits
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.upper = make_block()
+        self.lower = make_block()
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        x = self.upper(self.lower(x))
+        return self.head(self.norm(x)), None
+
+# %% right: own norm and own table
+class Norm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(width))
+        self.scale = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        centred = x - x.mean(-1, keepdim=True)
+        return self.scale * centred * torch.rsqrt((centred**2).mean(-1, keepdim=True) + 1e-5) + self.shift
+
+
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Parameter(torch.randn(vocab_size, d_model))
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = Norm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding[token_ids]
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+# %% right: one-hot times a matrix
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = F.one_hot(token_ids, self.embedding.num_embeddings).to(self.norm.weight.dtype) @ self.embedding.weight
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+# %% wrong: no final norm used -> final norm is not used
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+# %% wrong: no final norm
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+# %% wrong: norm before the blocks -> comes before the blocks
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.norm(self.embedding(token_ids))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+# %% wrong: norm after each block -> after every block
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = self.norm(block(x))
+        return self.head(x)
+
+# %% wrong: probabilities -> probabilities come
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x)).softmax(-1)
+
+# %% wrong: log-probabilities -> log-probabilities come
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x)).log_softmax(-1)
+
+# %% wrong: one block twice -> of two blocks were expected
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        block = make_block()
+        self.blocks = nn.ModuleList([block, block])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+# %% wrong: a single block
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+# %% wrong: three blocks
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+# %% wrong: blocks in a plain list -> as attributes or in nn.ModuleList
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = [make_block(), make_block()]
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+# %% wrong: first block twice, second never -> used twice and the other never
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        x = self.blocks[0](self.blocks[0](x))
+        return self.head(self.norm(x))
+
+# %% wrong: second block never -> only one of the two
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        x = self.blocks[0](x)
+        return self.head(self.norm(x))
+
+# %% wrong: residual around the blocks -> a residual is added
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = x + block(x)
+        return self.head(self.norm(x))
+
+# %% wrong: embedding scaled -> multiplied by the root of d
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids) * self.norm.weight.numel() ** 0.5
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+# %% wrong: another epsilon
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model, eps=0.1)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+# %% wrong: last position only
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x[:, -1:]))
+
+# %% wrong: mean over time added
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x + x.mean(1, keepdim=True)))
+
+# %% wrong: dropout
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = F.dropout(self.embedding(token_ids), 0.2, self.training)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+# %% wrong: embedding detached
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids).detach()
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+# %% wrong: states, no head
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+# %% wrong: softmax over the vocabulary of the batch
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x)).softmax(0)
+
+# %% wrong: positions embedded too
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.positions = nn.Embedding(64, d_model)
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids) + self.positions(torch.arange(token_ids.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+# %% wrong: blocks side by side
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        x = x + sum(block(x) - x for block in self.blocks)
+        return self.head(self.norm(x))
+
+# %% wrong: ids shifted by one
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids.roll(1, dims=1))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))

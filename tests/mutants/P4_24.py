@@ -1,0 +1,1978 @@
+# %% setup
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+# %% right: plain
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% right: other names, orders and kernels
+class Heads(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.k, self.q, self.v, self.o = (nn.Linear(d, d, bias=i == 3) for i in range(4))
+
+    def forward(self, x):
+        q, k, v = (f(x).unflatten(-1, (self.h, -1)).transpose(1, 2) for f in (self.q, self.k, self.v))
+        return self.o(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+
+
+class Layer(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.mlp = nn.Sequential(nn.LayerNorm(d), nn.Linear(d, 4 * d), nn.ReLU(), nn.Linear(4 * d, d))
+        self.first, self.heads = nn.LayerNorm(d), Heads(d, h)
+
+    def forward(self, x):
+        x = x + self.heads(self.first(x))
+        return x + self.mlp(x)
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, V, C, n_layers, d, h):
+        super().__init__()
+        if d % h != 0:
+            raise ValueError("n_heads")
+        self.lm = nn.Linear(d, V)
+        self.last = nn.LayerNorm(d)
+        self.emb = nn.Embedding(V, d)
+        self.pos = nn.Parameter(torch.zeros(C, d))
+        self.layers = nn.Sequential(*[Layer(d, h) for _ in range(n_layers)])
+
+    def forward_hidden(self, idx):
+        if idx.size(1) > len(self.pos):
+            raise ValueError("too long")
+        return self.last(self.layers(self.emb(idx) + self.pos[: idx.size(1)]))
+
+    def forward(self, idx, targets=None):
+        return self.lm(self.forward_hidden(idx)), None
+
+# %% right: norms by hand
+class Norm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(width))
+        self.scale = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        centred = x - x.mean(-1, keepdim=True)
+        return self.scale * centred * torch.rsqrt((centred**2).mean(-1, keepdim=True) + 1e-5) + self.shift
+
+
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = Norm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = Norm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = Norm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% right: value first, positions of the batch's shape
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (lambda v, k, q: (q, k, v))(*self.qkv(x).chunk(3, dim=-1)))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T).expand(len(ids), T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% right: no biases in the blocks
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d, bias=False)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d, bias=False)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: no positions used -> positions are not added
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: no position table
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: last rows of the table -> last rows of the position table
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(self.context_length - T, self.context_length))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: position of the sequence in the batch
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(len(ids)))[:, None]
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: position zero for all
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.zeros(T, dtype=torch.long))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: sinusoids
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + torch.sin(torch.arange(T, dtype=torch.float64)[:, None] * torch.ones(self.norm.weight.numel()))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: gelu -> this variant has ReLU
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: no activation -> no activation
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(self.up(self.norm2(x)))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: tied head
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+        self.head.weight = self.tokens.weight
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: head without bias -> the head has no bias
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size, bias=False)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: embedding for a head -> reads the embedding's weight
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return F.linear(self.forward_hidden(ids), self.tokens.weight, self.head.bias)
+
+# %% wrong: probabilities -> probabilities come
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids)).softmax(-1)
+
+# %% wrong: no final norm -> final norm is not used
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: final norm only in forward
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+    def forward(self, ids):
+        return self.head(self.norm(self.forward_hidden(ids)))
+
+# %% wrong: forward_hidden gives the logits
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+    def forward(self, ids):
+        return self.forward_hidden(ids)
+
+# %% wrong: states of the last position
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)[:, -1:]
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: norm twice
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.norm(self.forward_hidden(ids)))
+
+# %% wrong: one block shared
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList([Block(d_model, n_heads)] * n_layers)
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: blocks in a plain list
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = [Block(d_model, n_heads) for _ in range(n_layers)]
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: first block in every place -> first layer is used in every place
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = self.blocks[0](x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: last block unused -> last layer is not used
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks[:-1]:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: narrow MLP
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 2 * d)
+        self.down = nn.Linear(2 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: post-norm -> after the residual sums
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = self.norm1(x + self.attention(x))
+        return self.norm2(x + self.down(F.relu(self.up(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: no mask -> there is no mask
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: mask hides the diagonal -> hides the diagonal
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(0).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: scaled by d -> root of d; the root of d_h
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: one head -> all of d is one head
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = 1
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: merged without transpose -> without transpose(1, 2) back
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: softmax over queries -> over the queries
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-2) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: residual from the norm -> adds the normalised input
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = self.norm1(x)
+        x = x + self.attention(x)
+        x = self.norm2(x)
+        return x + self.down(F.relu(self.up(x)))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: dropout
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return F.dropout(self.norm(x), 0.1, self.training)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: embedding scaled
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) * self.norm.weight.numel() ** 0.5 + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: too long cut off
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            ids, T = ids[:, -self.context_length :], self.context_length
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: sizes not checked
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: states detached
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids).detach())
+
+# %% wrong: arguments in another order
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, d_model, n_layers, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))

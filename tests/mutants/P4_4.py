@@ -1,0 +1,252 @@
+# %% setup
+import numpy as np
+
+def row_softmax(values):
+    values = np.asarray(values)
+    peak = values.max(axis=-1, keepdims=True)
+    peak = np.where(np.isfinite(peak), peak, 0.0)
+    e = np.exp(values - peak)
+    s = e.sum(axis=-1, keepdims=True)
+    return e / np.where(s == 0, 1.0, s)
+
+def causal_mask(time):
+    if time < 1:
+        raise ValueError("time must be positive")
+    return np.tri(time, dtype=bool)
+
+# %% right: as the lesson has it
+
+# %% right: nan_to_num and tril
+def row_softmax(values):
+    values = np.array(values, dtype=float)
+    with np.errstate(invalid="ignore"):
+        e = np.exp(values - values.max(-1)[..., None])
+        return np.nan_to_num(e / e.sum(-1)[..., None])
+
+def causal_mask(time):
+    if time <= 0:
+        raise ValueError(f"bad time {time}")
+    return np.tril(np.ones((time, time))) == 1
+
+# %% right: log-sum-exp and broadcasting
+def row_softmax(values):
+    values = np.asarray(values)
+    top = np.maximum(np.max(values, axis=-1, keepdims=True), -1e300)
+    total = np.log(np.sum(np.exp(values - top), axis=-1, keepdims=True) + 1e-300)
+    return np.exp(values - top - total)
+
+def causal_mask(time):
+    if not time > 0:
+        raise ValueError("no time")
+    i = np.arange(time)
+    return np.greater_equal.outer(i, i)
+
+# %% right: row by row
+def row_softmax(values):
+    values = np.asarray(values)
+    flat = values.reshape(-1, values.shape[-1])
+    rows = []
+    for row in flat:
+        if np.all(np.isneginf(row)):
+            rows.append(np.zeros(len(row)))
+        else:
+            e = np.exp(row - max(row))
+            rows.append(e / sum(e))
+    return np.array(rows).reshape(values.shape)
+
+def causal_mask(time):
+    if time < 1:
+        raise ValueError
+    return np.array([[j <= i for j in range(time)] for i in range(time)])
+
+# %% right: logical not of triu
+def causal_mask(time):
+    if time < 1:
+        raise ValueError("time")
+    return ~np.triu(np.ones((time, time), dtype=bool), k=1)
+
+# %% right: lists of bools
+def causal_mask(time):
+    if time < 1:
+        raise ValueError("time")
+    return [[j <= i for j in range(time)] for i in range(time)]
+
+# %% wrong: naive softmax -> exp overflows
+def row_softmax(values):
+    e = np.exp(np.asarray(values))
+    return e / e.sum(axis=-1, keepdims=True)
+
+# %% wrong: over queries -> softmax runs over queries
+def row_softmax(values):
+    e = np.exp(np.asarray(values))
+    return e / e.sum(axis=-2, keepdims=True)
+
+# %% wrong: over the first axis -> first axis
+def row_softmax(values):
+    values = np.asarray(values)
+    e = np.exp(values - values.max(axis=0))
+    return e / e.sum(axis=0)
+
+# %% wrong: over everything -> over the whole table
+def row_softmax(values):
+    values = np.asarray(values)
+    e = np.exp(values - np.max(values))
+    return e / np.sum(e)
+
+# %% wrong: axis 1
+def row_softmax(values):
+    values = np.asarray(values)
+    e = np.exp(values - values.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+# %% wrong: one peak for all rows -> use each row's own
+def row_softmax(values):
+    values = np.asarray(values)
+    e = np.exp(values - np.max(values))
+    return e / e.sum(axis=-1, keepdims=True)
+
+# %% wrong: NaN in a masked row -> largest value is -inf
+def row_softmax(values):
+    values = np.asarray(values)
+    e = np.exp(values - values.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+# %% wrong: masked row uniform
+def row_softmax(values):
+    values = np.maximum(np.asarray(values), -1e9)
+    e = np.exp(values - values.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+# %% wrong: clipped values
+def row_softmax(values):
+    e = np.exp(np.clip(np.asarray(values), -500, 500))
+    return e / e.sum(axis=-1, keepdims=True)
+
+# %% wrong: not divided -> divide each row by its sum
+def row_softmax(values):
+    values = np.asarray(values)
+    return np.exp(values - values.max(axis=-1, keepdims=True))
+
+# %% wrong: base two -> powers of 2
+def row_softmax(values):
+    values = np.asarray(values)
+    e = 2.0 ** values
+    return e / e.sum(axis=-1, keepdims=True)
+
+# %% wrong: log softmax -> logarithms came
+def row_softmax(values):
+    values = np.asarray(values)
+    shifted = values - values.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+# %% wrong: sigmoid -> squashed by itself
+def row_softmax(values):
+    return 1 / (1 + np.exp(-np.asarray(values)))
+
+# %% wrong: softmin -> sign is the wrong way round
+def row_softmax(values):
+    values = -np.asarray(values)
+    e = np.exp(values - values.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+# %% wrong: plain shares -> without exp
+def row_softmax(values):
+    values = np.asarray(values)
+    return values / values.sum(axis=-1, keepdims=True)
+
+# %% wrong: small constant in the sum
+def row_softmax(values):
+    values = np.asarray(values)
+    e = np.exp(values - np.nan_to_num(values.max(axis=-1, keepdims=True), neginf=0))
+    return e / (e.sum(axis=-1, keepdims=True) + 1e-2)
+
+# %% wrong: in place -> changed in place
+def row_softmax(values):
+    values = np.asarray(values)
+    peak = values.max(axis=-1, keepdims=True)
+    values -= np.where(np.isfinite(peak), peak, 0)
+    e = np.exp(values)
+    s = e.sum(axis=-1, keepdims=True)
+    return e / np.where(s == 0, 1, s)
+
+# %% wrong: no lists
+def row_softmax(values):
+    peak = values.max(axis=-1, keepdims=True)
+    e = np.exp(values - np.where(np.isfinite(peak), peak, 0))
+    s = e.sum(axis=-1, keepdims=True)
+    return e / np.where(s == 0, 1, s)
+
+# %% wrong: rounded
+right_softmax = row_softmax
+def row_softmax(values):
+    return np.round(right_softmax(values), 3)
+
+# %% wrong: only tables
+def row_softmax(values):
+    values = np.asarray(values)
+    assert values.ndim == 2
+    e = np.exp(values - values.max(axis=1).reshape(-1, 1))
+    return e / e.sum(axis=1).reshape(-1, 1)
+
+# %% wrong: strict mask -> its own key
+def causal_mask(time):
+    if time < 1:
+        raise ValueError("time")
+    return np.tri(time, k=-1, dtype=bool)
+
+# %% wrong: upper triangle -> transposed
+def causal_mask(time):
+    if time < 1:
+        raise ValueError("time")
+    return np.triu(np.ones((time, time), dtype=bool))
+
+# %% wrong: True where hidden -> inverted
+def causal_mask(time):
+    if time < 1:
+        raise ValueError("time")
+    return np.triu(np.ones((time, time), dtype=bool), k=1)
+
+# %% wrong: zeros and ones -> zeros and ones
+def causal_mask(time):
+    if time < 1:
+        raise ValueError("time")
+    return np.tril(np.ones((time, time)))
+
+# %% wrong: additive -> 0 and -inf
+def causal_mask(time):
+    if time < 1:
+        raise ValueError("time")
+    return np.where(np.tri(time, dtype=bool), 0.0, -np.inf)
+
+# %% wrong: one step ahead visible
+def causal_mask(time):
+    if time < 1:
+        raise ValueError("time")
+    return np.tri(time, k=1, dtype=bool)
+
+# %% wrong: everything visible -> nothing is hidden
+def causal_mask(time):
+    if time < 1:
+        raise ValueError("time")
+    return np.ones((time, time), dtype=bool)
+
+# %% wrong: no refusal
+def causal_mask(time):
+    return np.tri(time, dtype=bool)
+
+# %% wrong: refuses with another error
+def causal_mask(time):
+    assert time >= 1
+    return np.tri(time, dtype=bool)
+
+# %% wrong: fixed size
+def causal_mask(time):
+    if time < 1:
+        raise ValueError("time")
+    return np.tri(5, dtype=bool)
+
+# %% wrong: refuses one step
+def causal_mask(time):
+    if time <= 1:
+        raise ValueError("time")
+    return np.tri(time, dtype=bool)

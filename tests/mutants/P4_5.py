@@ -1,0 +1,225 @@
+# %% setup
+import numpy as np
+
+def row_softmax(values):
+    values = np.asarray(values)
+    peak = values.max(axis=-1, keepdims=True)
+    peak = np.where(np.isfinite(peak), peak, 0.0)
+    e = np.exp(values - peak)
+    s = e.sum(axis=-1, keepdims=True)
+    return e / np.where(s == 0, 1.0, s)
+
+def causal_mask(time):
+    if time < 1:
+        raise ValueError("time must be positive")
+    return np.tri(time, dtype=bool)
+
+# %% right: step by step
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    query = hidden @ wq
+    key = hidden @ wk
+    value = hidden @ wv
+    scores = (query @ key.T) / np.sqrt(key.shape[1])
+    scores = np.where(causal_mask(hidden.shape[0]), scores, -np.inf)
+    weights = row_softmax(scores)
+    attended = weights @ value
+    return attended @ wo, weights, attended
+
+# %% right: own softmax and a finite fill
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.array(hidden)
+    q, k, v = [hidden @ w for w in (wq, wk, wv)]
+    scores = np.einsum("id,jd->ij", q, k) * q.shape[-1] ** -0.5
+    scores[np.triu_indices(len(hidden), 1)] = -1e30
+    e = np.exp(scores - scores.max(1, keepdims=True))
+    w = e / e.sum(1, keepdims=True)
+    return [np.dot(np.dot(w, v), wo), w, np.dot(w, v)]
+
+# %% right: query by query
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    T = len(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    weights = np.zeros((T, T))
+    for i in range(T):
+        s = k[: i + 1] @ q[i] / np.sqrt(len(q[i]))
+        e = np.exp(s - s.max())
+        weights[i, : i + 1] = e / e.sum()
+    attended = weights @ v
+    return attended @ wo, weights, attended
+
+# %% right: scaled query and a helper
+def _weights(query, key):
+    scores = query @ key.T
+    scores[~causal_mask(len(scores))] = -np.inf
+    return row_softmax(scores)
+
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    scale = np.shape(wq)[1] ** 0.25
+    weights = _weights(hidden @ wq / scale, hidden @ wk / scale)
+    attended = weights @ (hidden @ wv)
+    return attended @ wo, weights, attended
+
+# %% wrong: no mask -> later keys are not hidden
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    w = row_softmax(q @ k.T / np.sqrt(q.shape[-1]))
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: mask after softmax -> mask came after softmax
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    w = row_softmax(q @ k.T / np.sqrt(q.shape[-1])) * causal_mask(len(hidden))
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: hidden scores are zero
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    w = row_softmax(q @ k.T / np.sqrt(q.shape[-1]) * causal_mask(len(hidden)))
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: no scale -> not scaled
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    w = row_softmax(np.where(causal_mask(len(hidden)), q @ k.T, -np.inf))
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: scale by the width itself -> its root is due
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    w = row_softmax(np.where(causal_mask(len(hidden)), q @ k.T / q.shape[-1], -np.inf))
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: scale by the model width -> root of the model width
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    w = row_softmax(np.where(causal_mask(len(hidden)), q @ k.T / np.sqrt(hidden.shape[-1]), -np.inf))
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: scale by the value width
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    w = row_softmax(np.where(causal_mask(len(hidden)), q @ k.T / np.sqrt(v.shape[-1]), -np.inf))
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: scale by time -> root of the number of keys
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    w = row_softmax(np.where(causal_mask(len(hidden)), q @ k.T / np.sqrt(len(hidden)), -np.inf))
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: query and key swapped -> wk makes the queries
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wk, hidden @ wq, hidden @ wv
+    w = row_softmax(np.where(causal_mask(len(hidden)), q @ k.T / np.sqrt(q.shape[-1]), -np.inf))
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: transposed mask
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    w = row_softmax(np.where(causal_mask(len(hidden)).T, q @ k.T / np.sqrt(q.shape[-1]), -np.inf))
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: diagonal hidden -> diagonal must stay visible
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    seen = np.tri(len(hidden), k=-1, dtype=bool)
+    w = row_softmax(np.where(seen, q @ k.T / np.sqrt(q.shape[-1]), -np.inf))
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: softmax over queries -> softmax runs over queries
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    s = np.where(causal_mask(len(hidden)), q @ k.T / np.sqrt(q.shape[-1]), -np.inf)
+    w = row_softmax(s.T).T
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: output without wo
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    w = row_softmax(np.where(causal_mask(len(hidden)), q @ k.T / np.sqrt(q.shape[-1]), -np.inf))
+    return w @ v, w, w @ v
+
+# %% wrong: attended after wo -> output was given twice
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    w = row_softmax(np.where(causal_mask(len(hidden)), q @ k.T / np.sqrt(q.shape[-1]), -np.inf))
+    output = w @ v @ wo
+    return output, w, output
+
+# %% wrong: results in another order
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    w = row_softmax(np.where(causal_mask(len(hidden)), q @ k.T / np.sqrt(q.shape[-1]), -np.inf))
+    return w, w @ v, w @ v @ wo
+
+# %% wrong: output only
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    w = row_softmax(np.where(causal_mask(len(hidden)), q @ k.T / np.sqrt(q.shape[-1]), -np.inf))
+    return w @ v @ wo
+
+# %% wrong: residual added
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    w = row_softmax(np.where(causal_mask(len(hidden)), q @ k.T / np.sqrt(q.shape[-1]), -np.inf))
+    return hidden + w @ v @ wo, w, w @ v
+
+# %% wrong: keys as values
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k = hidden @ wq, hidden @ wk
+    w = row_softmax(np.where(causal_mask(len(hidden)), q @ k.T / np.sqrt(q.shape[-1]), -np.inf))
+    return w @ k @ wo, w, w @ k
+
+# %% wrong: softmax that overflows
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    e = np.exp(q @ k.T / np.sqrt(q.shape[-1])) * causal_mask(len(hidden))
+    w = e / e.sum(axis=-1, keepdims=True)
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: weak fill
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    w = row_softmax(np.where(causal_mask(len(hidden)), q @ k.T / np.sqrt(q.shape[-1]), -10.0))
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: hidden scaled in place
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    hidden /= wq.shape[1] ** 0.25
+    q, k = hidden @ wq, hidden @ wk
+    v = hidden @ wv * wq.shape[1] ** 0.25
+    w = row_softmax(np.where(causal_mask(len(hidden)), q @ k.T, -np.inf))
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: last key hidden too
+def single_head_attention(hidden, wq, wk, wv, wo):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    seen = causal_mask(len(hidden))
+    seen[-1, 0] = False
+    w = row_softmax(np.where(seen, q @ k.T / np.sqrt(q.shape[-1]), -np.inf))
+    return w @ v @ wo, w, w @ v

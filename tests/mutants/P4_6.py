@@ -1,0 +1,153 @@
+# %% setup
+import numpy as np
+
+def split_heads(values, heads):
+    values = np.asarray(values)
+    time, width = values.shape
+    if width % heads:
+        raise ValueError("heads must divide the width")
+    return values.reshape(time, heads, width // heads).transpose(1, 0, 2)
+
+def merge_heads(values):
+    values = np.asarray(values)
+    heads, time, width = values.shape
+    return values.transpose(1, 0, 2).reshape(time, heads * width)
+
+# %% right: reshape and transpose
+
+# %% right: slices side by side
+def split_heads(values, heads):
+    values = np.asarray(values)
+    if values.shape[1] % heads != 0:
+        raise ValueError(f"{heads} does not divide {values.shape[1]}")
+    return np.stack(np.split(values, heads, axis=1))
+
+def merge_heads(values):
+    return np.concatenate(list(np.asarray(values)), axis=-1)
+
+# %% right: any leading axes, views
+def split_heads(values, heads):
+    values = np.asarray(values)
+    width = values.shape[-1]
+    if heads < 1 or width % heads:
+        raise ValueError("heads")
+    return np.moveaxis(values.reshape(*values.shape[:-1], heads, -1), -2, -3)
+
+def merge_heads(values):
+    moved = np.swapaxes(np.asarray(values), -2, -3)
+    return moved.reshape(*moved.shape[:-2], moved.shape[-2] * moved.shape[-1])
+
+# %% right: np.split refuses by itself
+def split_heads(values, heads):
+    return np.array(np.split(np.asarray(values), heads, axis=-1))
+
+def merge_heads(values):
+    return np.hstack([*np.asarray(values)])
+
+# %% wrong: split by reshape alone -> time was cut into heads
+def split_heads(values, heads):
+    values = np.asarray(values)
+    if values.shape[1] % heads:
+        raise ValueError("heads")
+    return values.reshape(heads, len(values), -1)
+
+# %% wrong: every h-th feature -> every h-th feature
+def split_heads(values, heads):
+    values = np.asarray(values)
+    if values.shape[1] % heads:
+        raise ValueError("heads")
+    return values.reshape(len(values), -1, heads).transpose(2, 0, 1)
+
+# %% wrong: head axis after time -> head axis must stand before time
+def split_heads(values, heads):
+    values = np.asarray(values)
+    if values.shape[1] % heads:
+        raise ValueError("heads")
+    return values.reshape(len(values), heads, -1)
+
+# %% wrong: time last
+def split_heads(values, heads):
+    values = np.asarray(values)
+    if values.shape[1] % heads:
+        raise ValueError("heads")
+    return values.T.reshape(heads, -1, len(values))
+
+# %% wrong: heads in reverse order
+def split_heads(values, heads):
+    values = np.asarray(values)
+    if values.shape[1] % heads:
+        raise ValueError("heads")
+    return values.reshape(len(values), heads, -1).transpose(1, 0, 2)[::-1]
+
+# %% wrong: remainder dropped -> ValueError was expected, a result came
+def split_heads(values, heads):
+    values = np.asarray(values)
+    width = values.shape[1] // heads
+    return values[:, : width * heads].reshape(len(values), heads, width).transpose(1, 0, 2)
+
+# %% wrong: uneven heads
+def split_heads(values, heads):
+    return np.array_split(np.asarray(values), heads, axis=1)
+
+# %% wrong: assert in place of ValueError
+def split_heads(values, heads):
+    values = np.asarray(values)
+    assert values.shape[1] % heads == 0
+    return values.reshape(len(values), heads, -1).transpose(1, 0, 2)
+
+# %% wrong: heads and head width mixed up
+def split_heads(values, heads):
+    values = np.asarray(values)
+    if values.shape[1] % heads:
+        raise ValueError("heads")
+    return values.reshape(len(values), values.shape[1] // heads, heads).transpose(1, 0, 2)
+
+# %% wrong: always two heads
+def split_heads(values, heads):
+    values = np.asarray(values)
+    if values.shape[1] % heads:
+        raise ValueError("heads")
+    return values.reshape(len(values), 2, -1).transpose(1, 0, 2)
+
+# %% wrong: merge by reshape alone -> positions are mixed
+def merge_heads(values):
+    values = np.asarray(values)
+    return values.reshape(values.shape[1], -1)
+
+# %% wrong: merged heads interleaved
+def merge_heads(values):
+    values = np.asarray(values)
+    return values.transpose(1, 2, 0).reshape(values.shape[1], -1)
+
+# %% wrong: heads averaged
+def merge_heads(values):
+    return np.mean(values, axis=0)
+
+# %% wrong: heads summed
+def merge_heads(values):
+    return np.sum(values, axis=0)
+
+# %% wrong: heads below one another
+def merge_heads(values):
+    return np.concatenate(list(np.asarray(values)), axis=0)
+
+# %% wrong: axes not merged
+def merge_heads(values):
+    return np.asarray(values).transpose(1, 0, 2)
+
+# %% wrong: merge takes arrays only
+def merge_heads(values):
+    return values.transpose(1, 0, 2).reshape(values.shape[1], -1)
+
+# %% wrong: first head repeated
+def merge_heads(values):
+    values = np.asarray(values)
+    return np.tile(values[0], (1, len(values)))
+
+# %% wrong: shape of the argument changed
+def split_heads(values, heads):
+    values = np.asarray(values)
+    if values.shape[1] % heads:
+        raise ValueError("heads")
+    values.shape = (len(values), heads, -1)
+    return values.transpose(1, 0, 2)

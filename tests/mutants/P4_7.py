@@ -1,0 +1,245 @@
+# %% setup
+import numpy as np
+
+def row_softmax(values):
+    values = np.asarray(values)
+    peak = values.max(axis=-1, keepdims=True)
+    peak = np.where(np.isfinite(peak), peak, 0.0)
+    e = np.exp(values - peak)
+    s = e.sum(axis=-1, keepdims=True)
+    return e / np.where(s == 0, 1.0, s)
+
+def causal_mask(time):
+    if time < 1:
+        raise ValueError("time must be positive")
+    return np.tri(time, dtype=bool)
+
+def split_heads(values, heads):
+    values = np.asarray(values)
+    time, width = values.shape
+    if width % heads:
+        raise ValueError("heads must divide the width")
+    return values.reshape(time, heads, width // heads).transpose(1, 0, 2)
+
+def merge_heads(values):
+    values = np.asarray(values)
+    heads, time, width = values.shape
+    return values.transpose(1, 0, 2).reshape(time, heads * width)
+
+# %% right: from the parts
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q = split_heads(hidden @ wq, heads)
+    k = split_heads(hidden @ wk, heads)
+    v = split_heads(hidden @ wv, heads)
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    weights = row_softmax(np.where(causal_mask(len(hidden)), scores, -np.inf))
+    merged = merge_heads(weights @ v)
+    return merged @ wo, weights, merged
+
+# %% right: a loop over heads
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    T, d = hidden.shape
+    size = d // heads
+    all_weights, parts = [], []
+    for h in range(heads):
+        cut = slice(h * size, (h + 1) * size)
+        q, k, v = hidden @ wq[:, cut], hidden @ wk[:, cut], hidden @ wv[:, cut]
+        s = q @ k.T / size**0.5 + np.where(causal_mask(T), 0, -1e30)
+        w = row_softmax(s)
+        all_weights.append(w)
+        parts.append(w @ v)
+    merged = np.concatenate(parts, axis=1)
+    return merged @ wo, np.array(all_weights), merged
+
+# %% right: einsum
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    T, d = hidden.shape
+    q, k, v = [(hidden @ np.asarray(w)).reshape(T, heads, -1) for w in (wq, wk, wv)]
+    s = np.einsum("ihc,jhc->hij", q, k) * (d // heads) ** -0.5
+    s[:, ~np.tri(T, dtype=bool)] = -np.inf
+    e = np.exp(s - s.max(-1, keepdims=True))
+    w = e / e.sum(-1, keepdims=True)
+    merged = np.einsum("hij,jhc->ihc", w, v).reshape(T, d)
+    return [merged @ wo, w, merged]
+
+# %% right: one fused projection
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = (split_heads(p, heads) for p in np.split(hidden @ np.hstack([wq, wk, wv]), 3, axis=1))
+    s = np.matmul(q, k.transpose(0, 2, 1)) / np.sqrt(k.shape[2])
+    s += np.where(causal_mask(len(hidden)), 0.0, -np.inf)[None]
+    w = row_softmax(s)
+    m = merge_heads(w @ v)
+    return m.dot(wo), w, m
+
+# %% wrong: scaled by the model width -> root of the model width
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = (split_heads(hidden @ w, heads) for w in (wq, wk, wv))
+    s = q @ k.swapaxes(-1, -2) / np.sqrt(hidden.shape[-1])
+    w = row_softmax(np.where(causal_mask(len(hidden)), s, -np.inf))
+    m = merge_heads(w @ v)
+    return m @ wo, w, m
+
+# %% wrong: scaled by the number of heads
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = (split_heads(hidden @ w, heads) for w in (wq, wk, wv))
+    s = q @ k.swapaxes(-1, -2) / np.sqrt(heads)
+    w = row_softmax(np.where(causal_mask(len(hidden)), s, -np.inf))
+    m = merge_heads(w @ v)
+    return m @ wo, w, m
+
+# %% wrong: not scaled -> not scaled
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = (split_heads(hidden @ w, heads) for w in (wq, wk, wv))
+    s = q @ k.swapaxes(-1, -2)
+    w = row_softmax(np.where(causal_mask(len(hidden)), s, -np.inf))
+    m = merge_heads(w @ v)
+    return m @ wo, w, m
+
+# %% wrong: heads ignored -> heads has no effect
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = (split_heads(hidden @ w, 1) for w in (wq, wk, wv))
+    s = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    w = row_softmax(np.where(causal_mask(len(hidden)), s, -np.inf))
+    m = merge_heads(w @ v)
+    return m @ wo, w, m
+
+# %% wrong: no mask -> later keys are not hidden
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = (split_heads(hidden @ w, heads) for w in (wq, wk, wv))
+    w = row_softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
+    m = merge_heads(w @ v)
+    return m @ wo, w, m
+
+# %% wrong: mask on the first head only
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = (split_heads(hidden @ w, heads) for w in (wq, wk, wv))
+    s = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    s[0][~causal_mask(len(hidden))] = -np.inf
+    w = row_softmax(s)
+    m = merge_heads(w @ v)
+    return m @ wo, w, m
+
+# %% wrong: mask after softmax -> mask came after softmax
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = (split_heads(hidden @ w, heads) for w in (wq, wk, wv))
+    w = row_softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])) * causal_mask(len(hidden))
+    m = merge_heads(w @ v)
+    return m @ wo, w, m
+
+# %% wrong: softmax over heads
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = (split_heads(hidden @ w, heads) for w in (wq, wk, wv))
+    s = np.where(causal_mask(len(hidden)), q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]), -np.inf)
+    w = np.moveaxis(row_softmax(np.moveaxis(s, 0, -1)), -1, 0)
+    m = merge_heads(w @ v)
+    return m @ wo, w, m
+
+# %% wrong: softmax over queries -> softmax runs over queries
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = (split_heads(hidden @ w, heads) for w in (wq, wk, wv))
+    s = np.where(causal_mask(len(hidden)), q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]), -np.inf)
+    w = row_softmax(s.swapaxes(-1, -2)).swapaxes(-1, -2)
+    m = merge_heads(w @ v)
+    return m @ wo, w, m
+
+# %% wrong: merged by reshape -> where heads are merged
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = (split_heads(hidden @ w, heads) for w in (wq, wk, wv))
+    s = np.where(causal_mask(len(hidden)), q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]), -np.inf)
+    w = row_softmax(s)
+    m = (w @ v).reshape(hidden.shape)
+    return m @ wo, w, m
+
+# %% wrong: reshape both ways -> reshape alone
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = ((hidden @ w).reshape(heads, len(hidden), -1) for w in (wq, wk, wv))
+    s = np.where(causal_mask(len(hidden)), q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]), -np.inf)
+    w = row_softmax(s)
+    m = (w @ v).reshape(hidden.shape)
+    return m @ wo, w, m
+
+# %% wrong: output without wo
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = (split_heads(hidden @ w, heads) for w in (wq, wk, wv))
+    s = np.where(causal_mask(len(hidden)), q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]), -np.inf)
+    w = row_softmax(s)
+    m = merge_heads(w @ v)
+    return m, w, m
+
+# %% wrong: merged after wo -> the output was given twice
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = (split_heads(hidden @ w, heads) for w in (wq, wk, wv))
+    s = np.where(causal_mask(len(hidden)), q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]), -np.inf)
+    w = row_softmax(s)
+    output = merge_heads(w @ v) @ wo
+    return output, w, output
+
+# %% wrong: weights averaged over heads
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = (split_heads(hidden @ w, heads) for w in (wq, wk, wv))
+    s = np.where(causal_mask(len(hidden)), q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]), -np.inf)
+    w = row_softmax(s)
+    m = merge_heads(w @ v)
+    return m @ wo, w.mean(axis=0), m
+
+# %% wrong: query and key swapped -> wk makes the queries
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = (split_heads(hidden @ w, heads) for w in (wk, wq, wv))
+    s = np.where(causal_mask(len(hidden)), q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]), -np.inf)
+    w = row_softmax(s)
+    m = merge_heads(w @ v)
+    return m @ wo, w, m
+
+# %% wrong: wo transposed
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = (split_heads(hidden @ w, heads) for w in (wq, wk, wv))
+    s = np.where(causal_mask(len(hidden)), q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]), -np.inf)
+    w = row_softmax(s)
+    m = merge_heads(w @ v)
+    return m @ wo.T, w, m
+
+# %% wrong: heads take the full width
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
+    s = np.where(causal_mask(len(hidden)), q @ k.T / np.sqrt(hidden.shape[-1] / heads), -np.inf)
+    w = row_softmax(s)
+    return w @ v @ wo, np.stack([w] * heads), w @ v
+
+# %% wrong: two heads whatever is asked
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = (split_heads(hidden @ w, 2) for w in (wq, wk, wv))
+    s = np.where(causal_mask(len(hidden)), q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]), -np.inf)
+    w = row_softmax(s)
+    m = merge_heads(w @ v)
+    return m @ wo, w, m
+
+# %% wrong: heads in reverse order
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    hidden = np.asarray(hidden)
+    q, k, v = (split_heads(hidden @ w, heads)[::-1] for w in (wq, wk, wv))
+    s = np.where(causal_mask(len(hidden)), q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]), -np.inf)
+    w = row_softmax(s)
+    m = merge_heads(w @ v)
+    return m @ wo, w, m

@@ -1,0 +1,151 @@
+# %% setup
+import numpy as np
+
+def gelu(values):
+    values = np.asarray(values)
+    return 0.5 * values * (1 + np.tanh(np.sqrt(2 / np.pi) * (values + 0.044715 * values**3)))
+
+def feed_forward(values, w1, b1, w2, b2):
+    return gelu(np.asarray(values) @ w1 + b1) @ w2 + b2
+
+# %% right: tanh form
+
+# %% right: exact form
+from math import erf
+def gelu(values):
+    values = np.asarray(values)
+    return values * 0.5 * (1 + np.vectorize(erf)(values / np.sqrt(2)))
+
+# %% right: sigmoid of twice the inner sum
+def gelu(values):
+    x = np.array(values)
+    inner = 1.5957691216057308 * (x + 0.044715 * x * x * x)
+    return x / (1 + np.exp(-np.clip(inner, -700, 700)))
+
+def feed_forward(values, w1, b1, w2, b2):
+    return np.add(np.dot(gelu(np.add(np.dot(values, w1), b1)), w2), b2)
+
+# %% right: einsum and a helper
+def _linear(x, w, b):
+    return np.einsum("...i,ij->...j", x, w) + b
+
+def feed_forward(values, w1, b1, w2, b2):
+    return _linear(gelu(_linear(values, w1, b1)), w2, b2)
+
+# %% wrong: ReLU -> that is ReLU
+def gelu(values):
+    return np.maximum(np.asarray(values), 0.0)
+
+# %% wrong: SiLU -> that is SiLU
+def gelu(values):
+    values = np.asarray(values)
+    return values / (1 + np.exp(-values))
+
+# %% wrong: coarse sigmoid -> coarser stand-in
+def gelu(values):
+    values = np.asarray(values)
+    return values / (1 + np.exp(-1.702 * values))
+
+# %% wrong: gate only -> without the value
+def gelu(values):
+    values = np.asarray(values)
+    return 0.5 * (1 + np.tanh(np.sqrt(2 / np.pi) * (values + 0.044715 * values**3)))
+
+# %% wrong: half missing -> twice the value
+def gelu(values):
+    values = np.asarray(values)
+    return values * (1 + np.tanh(np.sqrt(2 / np.pi) * (values + 0.044715 * values**3)))
+
+# %% wrong: cube missing -> cubic term
+def gelu(values):
+    values = np.asarray(values)
+    return 0.5 * values * (1 + np.tanh(np.sqrt(2 / np.pi) * values))
+
+# %% wrong: square -> where x^3 belongs
+def gelu(values):
+    values = np.asarray(values)
+    return 0.5 * values * (1 + np.tanh(np.sqrt(2 / np.pi) * (values + 0.044715 * values**2)))
+
+# %% wrong: root missing -> not 2 / pi itself
+def gelu(values):
+    values = np.asarray(values)
+    return 0.5 * values * (1 + np.tanh(2 / np.pi * (values + 0.044715 * values**3)))
+
+# %% wrong: pi over two -> not of pi / 2
+def gelu(values):
+    values = np.asarray(values)
+    return 0.5 * values * (1 + np.tanh(np.sqrt(np.pi / 2) * (values + 0.044715 * values**3)))
+
+# %% wrong: tanh alone -> tanh of the inner sum alone
+def gelu(values):
+    values = np.asarray(values)
+    return np.tanh(np.sqrt(2 / np.pi) * (values + 0.044715 * values**3))
+
+# %% wrong: bracket misplaced
+def gelu(values):
+    values = np.asarray(values)
+    return 0.5 * values * (1 + np.tanh(np.sqrt(2 / np.pi) * values + 0.044715 * values**3))
+
+# %% wrong: exponentials overflow
+def gelu(values):
+    values = np.asarray(values)
+    z = np.sqrt(2 / np.pi) * (values + 0.044715 * values**3)
+    return 0.5 * values * (1 + (np.exp(z) - np.exp(-z)) / (np.exp(z) + np.exp(-z)))
+
+# %% wrong: gelu in place
+def gelu(values):
+    values = np.asarray(values)
+    values *= 0.5 * (1 + np.tanh(np.sqrt(2 / np.pi) * (values + 0.044715 * values**3)))
+    return values
+
+# %% wrong: leaky
+def gelu(values):
+    values = np.asarray(values)
+    return np.where(values > 0, values, 0.01 * values)
+
+# %% wrong: no activation -> there is no activation
+def feed_forward(values, w1, b1, w2, b2):
+    return (np.asarray(values) @ w1 + b1) @ w2 + b2
+
+# %% wrong: ReLU between -> ReLU stands where GELU belongs
+def feed_forward(values, w1, b1, w2, b2):
+    return np.maximum(np.asarray(values) @ w1 + b1, 0) @ w2 + b2
+
+# %% wrong: b1 ignored -> b1 has no effect
+def feed_forward(values, w1, b1, w2, b2):
+    return gelu(np.asarray(values) @ w1) @ w2 + b2
+
+# %% wrong: b1 after gelu -> b1 was added after GELU
+def feed_forward(values, w1, b1, w2, b2):
+    return (gelu(np.asarray(values) @ w1) + b1) @ w2 + b2
+
+# %% wrong: b2 ignored -> b2 has no effect
+def feed_forward(values, w1, b1, w2, b2):
+    return gelu(np.asarray(values) @ w1 + b1) @ w2
+
+# %% wrong: gelu at the end -> GELU acts after the second map
+def feed_forward(values, w1, b1, w2, b2):
+    return gelu((np.asarray(values) @ w1 + b1) @ w2 + b2)
+
+# %% wrong: gelu twice -> GELU acts on the result as well
+def feed_forward(values, w1, b1, w2, b2):
+    return gelu(gelu(np.asarray(values) @ w1 + b1) @ w2 + b2)
+
+# %% wrong: residual inside -> the residual belongs to the block
+def feed_forward(values, w1, b1, w2, b2):
+    values = np.asarray(values)
+    return values + gelu(values @ w1 + b1) @ w2 + b2
+
+# %% wrong: mean over positions
+def feed_forward(values, w1, b1, w2, b2):
+    inner = gelu(np.asarray(values) @ w1 + b1)
+    return (inner - inner.mean(axis=0)) @ w2 + b2
+
+# %% wrong: tables only
+def feed_forward(values, w1, b1, w2, b2):
+    rows, width = np.shape(values)
+    return gelu(np.asarray(values) @ w1 + b1) @ w2 + b2
+
+# %% wrong: weights mixed up
+def feed_forward(values, w1, b1, w2, b2):
+    return gelu(np.asarray(values) @ w2.T + b1) @ w1.T + b2
