@@ -352,1527 +352,237 @@ class TransformerDecoderBlock(nn.Module):
         return x + self.mlp(self.norm2(x))
 
 # %% wrong: no mask -> no mask
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
 
 # %% wrong: mask after softmax -> after the softmax
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        weights = scores.softmax(dim=-1)
-        weights = weights * torch.ones(T, T).tril()
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
+#
+#-         weights = scores.softmax(dim=-1)
+#+         weights = scores.softmax(dim=-1)
+#+         weights = weights * torch.ones(T, T).tril()
 
 # %% wrong: diagonal masked -> hides the diagonal
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=0)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
+#+         scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=0)
 
 # %% wrong: mask turned round -> turned round
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.tril(torch.full((T, T), float("-inf")), diagonal=-1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
+#+         scores = scores + torch.tril(torch.full((T, T), float("-inf")), diagonal=-1)
 
 # %% wrong: hidden scores zero -> become 0
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores * torch.ones(T, T).tril()
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
+#+         scores = scores * torch.ones(T, T).tril()
 
 # %% wrong: mask one too far
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=2)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
+#+         scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=2)
 
 # %% wrong: mask of minus one
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores - torch.ones(T, T).triu(1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
+#+         scores = scores - torch.ones(T, T).triu(1)
 
 # %% wrong: mask for lengths up to sixteen
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        if T <= 16:
-            scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
+#+         if T <= 16:
+#+             scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
 
 # %% wrong: mask for the first sequence only
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        mask = torch.zeros(B, 1, T, T)
-        mask[0] = torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        scores = scores + mask
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
+#+         mask = torch.zeros(B, 1, T, T)
+#+         mask[0] = torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
+#+         scores = scores + mask
 
 # %% wrong: mask kept from the first call
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        if not hasattr(self, "mask"):
-            self.mask = torch.triu(torch.full((64, 64), float("-inf")), diagonal=1)[:T, :T]
-        scores = scores + F.pad(self.mask, (0, max(0, T - len(self.mask)), 0, max(0, T - len(self.mask))))[:T, :T]
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
+#+         if not hasattr(self, "mask"):
+#+             self.mask = torch.triu(torch.full((64, 64), float("-inf")), diagonal=1)[:T, :T]
+#+         scores = scores + F.pad(self.mask, (0, max(0, T - len(self.mask)), 0, max(0, T - len(self.mask))))[:T, :T]
 
 # %% wrong: window of eight keys
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        scores = scores.masked_fill(torch.ones(T, T).tril(-8).bool(), float("-inf"))
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
+#+         scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
+#+         scores = scores.masked_fill(torch.ones(T, T).tril(-8).bool(), float("-inf"))
 
 # %% wrong: scaled by d -> root of d; the root of d_h
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+#+         scores = q @ k.transpose(-2, -1) / math.sqrt(d)
 
 # %% wrong: not scaled -> not divided by the root
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+#+         scores = q @ k.transpose(-2, -1)
 
 # %% wrong: multiplied -> multiplied by the root
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) * math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+#+         scores = q @ k.transpose(-2, -1) * math.sqrt(d // self.h)
 
 # %% wrong: scaled by length -> root of T
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(T)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+#+         scores = q @ k.transpose(-2, -1) / math.sqrt(T)
 
 # %% wrong: divided by d_h without the root
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / (d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+#+         scores = q @ k.transpose(-2, -1) / (d // self.h)
 
 # %% wrong: softmax over queries -> over the queries
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-2)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         weights = scores.softmax(dim=-1)
+#+         weights = scores.softmax(dim=-2)
 
 # %% wrong: softmax over heads -> over the heads
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         weights = scores.softmax(dim=-1)
+#+         weights = scores.softmax(dim=1)
 
 # %% wrong: keys for values -> used as values
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        v = k
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         q, k, v = self.qkv(x).chunk(3, dim=-1)
+#+         q, k, v = self.qkv(x).chunk(3, dim=-1)
+#+         v = k
 
 # %% wrong: heads by view alone -> mixes time and features
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.reshape(B, self.h, T, d // self.h) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
+#+         q, k, v = (part.reshape(B, self.h, T, d // self.h) for part in (q, k, v))
 
 # %% wrong: merged without transpose -> without transpose(1, 2) back
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
+#+         merged = (weights @ v).reshape(B, T, d)
 
 # %% wrong: views on both ways -> cut and merged by views
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.reshape(B, self.h, T, d // self.h) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
+#+         q, k, v = (part.reshape(B, self.h, T, d // self.h) for part in (q, k, v))
+#
+#-         merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
+#+         merged = (weights @ v).reshape(B, T, d)
 
 # %% wrong: heads ignored -> all of d is one head
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = 1
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         self.h = num_heads
+#+         self.h = 1
 
 # %% wrong: features dealt out to heads -> neighbouring features
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, d // self.h, self.h).permute(0, 3, 1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
+#+         q, k, v = (part.view(B, T, d // self.h, self.h).permute(0, 3, 1, 2) for part in (q, k, v))
 
 # %% wrong: no output projection
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return merged
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         self.out = nn.Linear(d_model, d_model)
+#
+#-         return self.out(merged)
+#+         return merged
 
 # %% wrong: output projection unused -> without the output projection
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return merged
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         return self.out(merged)
+#+         return merged
 
 # %% wrong: post-norm -> after the residual sums
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = self.norm1(x + self.attention(x))
-        return self.norm2(x + self.mlp(x))
+#-         x = x + self.attention(self.norm1(x))
+#-         return x + self.mlp(self.norm2(x))
+#+         x = self.norm1(x + self.attention(x))
+#+         return self.norm2(x + self.mlp(x))
 
 # %% wrong: residual from the normalised input -> adds the normalised input
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = self.norm1(x)
-        x = x + self.attention(x)
-        x = self.norm2(x)
-        return x + self.mlp(x)
+#-         x = x + self.attention(self.norm1(x))
+#-         return x + self.mlp(self.norm2(x))
+#+         x = self.norm1(x)
+#+         x = x + self.attention(x)
+#+         x = self.norm2(x)
+#+         return x + self.mlp(x)
 
 # %% wrong: normalised input in the first residual
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = self.norm1(x)
-        x = x + self.attention(x)
-        return x + self.mlp(self.norm2(x))
+#-         x = x + self.attention(self.norm1(x))
+#+         x = self.norm1(x)
+#+         x = x + self.attention(x)
 
 # %% wrong: no first residual -> attention branch has no residual
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         x = x + self.attention(self.norm1(x))
+#+         x = self.attention(self.norm1(x))
 
 # %% wrong: no second residual -> feed-forward branch has no residual
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return self.mlp(self.norm2(x))
+#-         return x + self.mlp(self.norm2(x))
+#+         return self.mlp(self.norm2(x))
 
 # %% wrong: parallel branches -> reads the block's input
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        a = self.attention(self.norm1(x))
-        return x + a + self.mlp(self.norm2(x))
+#-         x = x + self.attention(self.norm1(x))
+#-         return x + self.mlp(self.norm2(x))
+#+         a = self.attention(self.norm1(x))
+#+         return x + a + self.mlp(self.norm2(x))
 
 # %% wrong: first input in the second residual -> second residual adds
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        y = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(y))
+#-         x = x + self.attention(self.norm1(x))
+#-         return x + self.mlp(self.norm2(x))
+#+         y = x + self.attention(self.norm1(x))
+#+         return x + self.mlp(self.norm2(y))
 
 # %% wrong: one norm for both
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm1(x))
+#-         self.norm2 = nn.LayerNorm(d_model)
+#
+#-         return x + self.mlp(self.norm2(x))
+#+         return x + self.mlp(self.norm1(x))
 
 # %% wrong: second norm unused -> without its norm
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(x)
+#-         return x + self.mlp(self.norm2(x))
+#+         return x + self.mlp(x)
 
 # %% wrong: first norm unused -> without its norm
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(x)
-        return x + self.mlp(self.norm2(x))
+#-         x = x + self.attention(self.norm1(x))
+#+         x = x + self.attention(x)
 
 # %% wrong: norms without scale and shift
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model, elementwise_affine=False)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model, elementwise_affine=False)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         self.norm1 = nn.LayerNorm(d_model)
+#+         self.norm1 = nn.LayerNorm(d_model, elementwise_affine=False)
+#
+#-         self.norm2 = nn.LayerNorm(d_model)
+#+         self.norm2 = nn.LayerNorm(d_model, elementwise_affine=False)
 
 # %% wrong: rms norm
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.RMSNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.RMSNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         self.norm1 = nn.LayerNorm(d_model)
+#+         self.norm1 = nn.RMSNorm(d_model)
+#
+#-         self.norm2 = nn.LayerNorm(d_model)
+#+         self.norm2 = nn.RMSNorm(d_model)
 
 # %% wrong: larger epsilon -> 1e-3 came
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model, eps=1e-3)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model, eps=1e-3)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         self.norm1 = nn.LayerNorm(d_model)
+#+         self.norm1 = nn.LayerNorm(d_model, eps=1e-3)
+#
+#-         self.norm2 = nn.LayerNorm(d_model)
+#+         self.norm2 = nn.LayerNorm(d_model, eps=1e-3)
 
 # %% wrong: relu -> the activation is ReLU
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.relu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         return self.down(F.gelu(self.up(x)))
+#+         return self.down(F.relu(self.up(x)))
 
 # %% wrong: silu -> the activation is SiLU
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.silu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         return self.down(F.gelu(self.up(x)))
+#+         return self.down(F.silu(self.up(x)))
 
 # %% wrong: no activation -> no activation
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(self.up(x))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         return self.down(F.gelu(self.up(x)))
+#+         return self.down(self.up(x))
 
 # %% wrong: activation last -> after both matrices
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return F.gelu(self.down(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         return self.down(F.gelu(self.up(x)))
+#+         return F.gelu(self.down(self.up(x)))
 
 # %% wrong: dropout
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return F.dropout(self.down(F.gelu(self.up(x))), 0.1, self.training)
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         return self.down(F.gelu(self.up(x)))
+#+         return F.dropout(self.down(F.gelu(self.up(x))), 0.1, self.training)
 
 # %% wrong: input changed in place -> changed in place
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x += self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         x = x + self.attention(self.norm1(x))
+#+         x += self.attention(self.norm1(x))
 
 # %% wrong: residual detached -> a path is cut
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x.detach() + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         x = x + self.attention(self.norm1(x))
+#+         x = x.detach() + self.attention(self.norm1(x))
 
 # %% wrong: attention weights detached
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights.detach() @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
+#+         merged = (weights.detach() @ v).transpose(1, 2).reshape(B, T, d)
 
 # %% wrong: sizes not checked
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         if d_model % num_heads:
+#-             raise ValueError("num_heads must divide d_model")
 
 # %% wrong: an assert instead of an error
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        assert d_model % num_heads == 0, "num_heads"
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         if d_model % num_heads:
+#-             raise ValueError("num_heads must divide d_model")
+#+         assert d_model % num_heads == 0, "num_heads"
 
 # %% wrong: ready-made attention -> nn.MultiheadAttention
 class TransformerDecoderBlock(nn.Module):
@@ -1900,126 +610,24 @@ class TransformerDecoderBlock(nn.Module):
         return x + self.mlp(self.norm2(x))
 
 # %% wrong: branches halved
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + 0.5 * self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         x = x + self.attention(self.norm1(x))
+#+         x = x + 0.5 * self.attention(self.norm1(x))
 
 # %% wrong: a norm too many
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm3 = nn.LayerNorm(d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return self.norm3(x + self.mlp(self.norm2(x)))
+#-         self.out = nn.Linear(d_model, d_model)
+#+         self.out = nn.Linear(d_model, d_model)
+#+         self.norm3 = nn.LayerNorm(d_model)
+#
+#-         return x + self.mlp(self.norm2(x))
+#+         return self.norm3(x + self.mlp(self.norm2(x)))
 
 # %% wrong: hidden width forgotten
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, 4 * d_model)
-        self.down = nn.Linear(4 * d_model, d_model)
-
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.softmax(dim=-1)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+#-         self.up = nn.Linear(d_model, d_ff)
+#-         self.down = nn.Linear(d_ff, d_model)
+#+         self.up = nn.Linear(d_model, 4 * d_model)
+#+         self.down = nn.Linear(4 * d_model, d_model)
 
 # %% wrong: computed in half precision
-class TransformerDecoderBlock(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model")
-        self.h = num_heads
-        self.norm1 = nn.LayerNorm(d_model)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
+#-         weights = scores.softmax(dim=-1)
+#+         weights = scores.half().softmax(dim=-1).to(x.dtype)
 
-    def attention(self, x):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        weights = scores.half().softmax(dim=-1).to(x.dtype)
-        merged = (weights @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
-
-    def mlp(self, x):
-        return self.down(F.gelu(self.up(x)))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))

@@ -287,1092 +287,180 @@ class RotaryCachedAttention(nn.Module):
         return self.out(merged), (k, v)
 
 # %% wrong: not turned -> are not turned
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         q, k = turned(q, S), turned(k, S)
 
 # %% wrong: halves for pairs -> here they are neighbours
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x.chunk(2, dim=-1)
-    return torch.cat((even * cos - odd * sin, even * sin + odd * cos), dim=-1)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-     even, odd = x[..., 0::2], x[..., 1::2]
+#-     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+#+     even, odd = x.chunk(2, dim=-1)
+#+     return torch.cat((even * cos - odd * sin, even * sin + odd * cos), dim=-1)
 
 # %% wrong: values turned too -> values are turned too
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k, v = turned(q, S), turned(k, S), turned(v, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         q, k = turned(q, S), turned(k, S)
+#+         q, k, v = turned(q, S), turned(k, S), turned(v, S)
 
 # %% wrong: only queries turned -> only the queries
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q = turned(q, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         q, k = turned(q, S), turned(k, S)
+#+         q = turned(q, S)
 
 # %% wrong: only keys turned
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        k = turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         q, k = turned(q, S), turned(k, S)
+#+         k = turned(k, S)
 
 # %% wrong: another base -> another base
-def turned(x, start, base=1000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#- def turned(x, start, base=10000.0):
+#+ def turned(x, start, base=1000.0):
 
 # %% wrong: turned before the split -> before the heads are cut
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
+#
+#-         q, k = turned(q, S), turned(k, S)
+#+         q, k = turned(q, S), turned(k, S)
+#+         q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
 
 # %% wrong: sum with the wrong sign
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, odd * cos - even * sin), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+#+     return torch.stack((even * cos - odd * sin, odd * cos - even * sin), dim=-1).flatten(-2)
 
 # %% wrong: frequencies of one's own head index
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / (2 * width)))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-     angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
+#+     angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / (2 * width)))
 
 # %% wrong: time taken from the head axis
-def turned(x, start, base=10000.0):
-    T, width = x.shape[1], x.shape[-1]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos()[:, None], angles.sin()[:, None]
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-     T, width = x.shape[-2:]
+#+     T, width = x.shape[1], x.shape[-1]
+#
+#-     cos, sin = angles.cos(), angles.sin()
+#+     cos, sin = angles.cos()[:, None], angles.sin()[:, None]
 
 # %% wrong: positions restart -> positions restart at 0
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, 0), turned(k, 0)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         q, k = turned(q, S), turned(k, S)
+#+         q, k = turned(q, 0), turned(k, 0)
 
 # %% wrong: only keys go on -> the queries' restart
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, 0), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         q, k = turned(q, S), turned(k, S)
+#+         q, k = turned(q, 0), turned(k, S)
 
 # %% wrong: one late -> off by one
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, max(S - 1, 0)), turned(k, max(S - 1, 0))
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         q, k = turned(q, S), turned(k, S)
+#+         q, k = turned(q, max(S - 1, 0)), turned(k, max(S - 1, 0))
 
 # %% wrong: cached keys turned again -> turned again at every call
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((turned(cache[0], 0), k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-             k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
+#+             k, v = torch.cat((turned(cache[0], 0), k), dim=2), torch.cat((cache[1], v), dim=2)
 
 # %% wrong: cache ignored
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         if cache is not None:
+#-             k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
+#
+#-         scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
+#+         scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
 
 # %% wrong: last chunk returned -> last chunk alone
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        step = None
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        step = k, v
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), step
+#-         q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
+#+         q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
+#+         step = None
+#
+#-         q, k = turned(q, S), turned(k, S)
+#+         q, k = turned(q, S), turned(k, S)
+#+         step = k, v
+#
+#-         return self.out(merged), (k, v)
+#+         return self.out(merged), step
 
 # %% wrong: square mask -> counts keys from 0
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
+#+         scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=1)
 
 # %% wrong: no mask behind a cache -> behind a cache there is no mask
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        if cache is None:
-            scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
+#+         if cache is None:
+#+             scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
 
 # %% wrong: no mask -> there is no mask
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
 
 # %% wrong: diagonal masked -> hides the diagonal
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
+#+         scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S)
 
 # %% wrong: new step before the cache
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((k, cache[0]), dim=2), torch.cat((v, cache[1]), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-             k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
+#+             k, v = torch.cat((k, cache[0]), dim=2), torch.cat((v, cache[1]), dim=2)
 
 # %% wrong: only keys cached
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k = torch.cat((cache[0], k), dim=2)
-            v = torch.cat((torch.zeros_like(cache[1]), v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-             k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
+#+             k = torch.cat((cache[0], k), dim=2)
+#+             v = torch.cat((torch.zeros_like(cache[1]), v), dim=2)
 
 # %% wrong: keys and values swapped in the cache
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (v, k)
+#-         return self.out(merged), (k, v)
+#+         return self.out(merged), (v, k)
 
 # %% wrong: cache in another layout -> were expected
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[1]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = (torch.cat((old.transpose(1, 2), new), dim=2) for old, new in zip(cache, (k, v)))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k.transpose(1, 2), v.transpose(1, 2))
+#-         S = 0 if cache is None else cache[0].shape[2]
+#+         S = 0 if cache is None else cache[0].shape[1]
+#
+#-             k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
+#+             k, v = (torch.cat((old.transpose(1, 2), new), dim=2) for old, new in zip(cache, (k, v)))
+#
+#-         return self.out(merged), (k, v)
+#+         return self.out(merged), (k.transpose(1, 2), v.transpose(1, 2))
 
 # %% wrong: cache written in place
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-            cache[0].mul_(1.5)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-             k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
+#+             k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
+#+             cache[0].mul_(1.5)
 
 # %% wrong: scaled by d -> root of d; the root of d_h
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+#+         scores = q @ k.transpose(-2, -1) / math.sqrt(d)
 
 # %% wrong: not scaled -> not divided by the root
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+#+         scores = q @ k.transpose(-2, -1)
 
 # %% wrong: softmax over queries -> over the queries
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-2) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
+#+         merged = (scores.softmax(dim=-2) @ v).transpose(1, 2).reshape(B, T, d)
 
 # %% wrong: merged without transpose -> without transpose(1, 2) back
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
+#+         merged = (scores.softmax(dim=-1) @ v).reshape(B, T, d)
 
 # %% wrong: odd head width accepted
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         if d_model % num_heads or d_model // num_heads % 2:
+#+         if d_model % num_heads:
 
 # %% wrong: sizes not checked
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         if d_model % num_heads or d_model // num_heads % 2:
+#-             raise ValueError("num_heads must divide d_model, d_h must be even")
 
 # %% wrong: cache kept in the module
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.past = None
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if self.past is not None and cache is None:
-            pass
-        elif cache is not None:
-            k, v = torch.cat((self.past[0], k), dim=2), torch.cat((self.past[1], v), dim=2)
-        self.past = k * 1.0, v
-        k, v = self.past
-        if T > 6:
-            k = k.roll(1, 0)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         self.h = num_heads
+#+         self.h = num_heads
+#+         self.past = None
+#
+#-         if cache is not None:
+#-             k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
+#+         if self.past is not None and cache is None:
+#+             pass
+#+         elif cache is not None:
+#+             k, v = torch.cat((self.past[0], k), dim=2), torch.cat((self.past[1], v), dim=2)
+#+         self.past = k * 1.0, v
+#+         k, v = self.past
+#+         if T > 6:
+#+             k = k.roll(1, 0)
 
 # %% wrong: output alone
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged)
+#-         return self.out(merged), (k, v)
+#+         return self.out(merged)
 
 # %% wrong: angles of the batch index
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
-
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = (turned(part.transpose(0, 2), S).transpose(0, 2) for part in (q, k))
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k, v)
+#-         q, k = turned(q, S), turned(k, S)
+#+         q, k = (turned(part.transpose(0, 2), S).transpose(0, 2) for part in (q, k))
 
 # %% wrong: cached keys detached and rounded
-def turned(x, start, base=10000.0):
-    T, width = x.shape[-2:]
-    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+#-         return self.out(merged), (k, v)
+#+         return self.out(merged), (k.to(torch.bfloat16).to(k.dtype), v)
 
-
-class RotaryCachedAttention(nn.Module):
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        if d_model % num_heads or d_model // num_heads % 2:
-            raise ValueError("num_heads must divide d_model, d_h must be even")
-        self.h = num_heads
-        self.qkv = nn.Linear(d_model, 3 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-
-    def forward(self, x, cache=None):
-        B, T, d = x.shape
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
-        S = 0 if cache is None else cache[0].shape[2]
-        q, k = turned(q, S), turned(k, S)
-        if cache is not None:
-            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
-        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
-        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
-        return self.out(merged), (k.to(torch.bfloat16).to(k.dtype), v)

@@ -99,359 +99,113 @@ class TwoBlockLM(nn.Module):
         return self.head(self.norm(x))
 
 # %% wrong: no final norm used -> final norm is not used
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block()])
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(x)
+#-         return self.head(self.norm(x))
+#+         return self.head(x)
 
 # %% wrong: no final norm
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block()])
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(x)
+#-         self.norm = nn.LayerNorm(d_model)
+#
+#-         return self.head(self.norm(x))
+#+         return self.head(x)
 
 # %% wrong: norm before the blocks -> comes before the blocks
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block()])
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.norm(self.embedding(token_ids))
-        for block in self.blocks:
-            x = block(x)
-        return self.head(x)
+#-         x = self.embedding(token_ids)
+#+         x = self.norm(self.embedding(token_ids))
+#
+#-         return self.head(self.norm(x))
+#+         return self.head(x)
 
 # %% wrong: norm after each block -> after every block
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block()])
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids)
-        for block in self.blocks:
-            x = self.norm(block(x))
-        return self.head(x)
+#-             x = block(x)
+#-         return self.head(self.norm(x))
+#+             x = self.norm(block(x))
+#+         return self.head(x)
 
 # %% wrong: probabilities -> probabilities come
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block()])
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x)).softmax(-1)
+#-         return self.head(self.norm(x))
+#+         return self.head(self.norm(x)).softmax(-1)
 
 # %% wrong: log-probabilities -> log-probabilities come
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block()])
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x)).log_softmax(-1)
+#-         return self.head(self.norm(x))
+#+         return self.head(self.norm(x)).log_softmax(-1)
 
 # %% wrong: one block twice -> of two blocks were expected
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        block = make_block()
-        self.blocks = nn.ModuleList([block, block])
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x))
+#-         self.blocks = nn.ModuleList([make_block(), make_block()])
+#+         block = make_block()
+#+         self.blocks = nn.ModuleList([block, block])
 
 # %% wrong: a single block
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block()])
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x))
+#-         self.blocks = nn.ModuleList([make_block(), make_block()])
+#+         self.blocks = nn.ModuleList([make_block()])
 
 # %% wrong: three blocks
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block(), make_block()])
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x))
+#-         self.blocks = nn.ModuleList([make_block(), make_block()])
+#+         self.blocks = nn.ModuleList([make_block(), make_block(), make_block()])
 
 # %% wrong: blocks in a plain list -> as attributes or in nn.ModuleList
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = [make_block(), make_block()]
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x))
+#-         self.blocks = nn.ModuleList([make_block(), make_block()])
+#+         self.blocks = [make_block(), make_block()]
 
 # %% wrong: first block twice, second never -> used twice and the other never
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block()])
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids)
-        x = self.blocks[0](self.blocks[0](x))
-        return self.head(self.norm(x))
+#-         for block in self.blocks:
+#-             x = block(x)
+#+         x = self.blocks[0](self.blocks[0](x))
 
 # %% wrong: second block never -> only one of the two
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block()])
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids)
-        x = self.blocks[0](x)
-        return self.head(self.norm(x))
+#-         for block in self.blocks:
+#-             x = block(x)
+#+         x = self.blocks[0](x)
 
 # %% wrong: residual around the blocks -> a residual is added
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block()])
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids)
-        for block in self.blocks:
-            x = x + block(x)
-        return self.head(self.norm(x))
+#-             x = block(x)
+#+             x = x + block(x)
 
 # %% wrong: embedding scaled -> multiplied by the root of d
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block()])
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids) * self.norm.weight.numel() ** 0.5
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x))
+#-         x = self.embedding(token_ids)
+#+         x = self.embedding(token_ids) * self.norm.weight.numel() ** 0.5
 
 # %% wrong: another epsilon
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block()])
-        self.norm = nn.LayerNorm(d_model, eps=0.1)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x))
+#-         self.norm = nn.LayerNorm(d_model)
+#+         self.norm = nn.LayerNorm(d_model, eps=0.1)
 
 # %% wrong: last position only
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block()])
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x[:, -1:]))
+#-         return self.head(self.norm(x))
+#+         return self.head(self.norm(x[:, -1:]))
 
 # %% wrong: mean over time added
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block()])
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x + x.mean(1, keepdim=True)))
+#-         return self.head(self.norm(x))
+#+         return self.head(self.norm(x + x.mean(1, keepdim=True)))
 
 # %% wrong: dropout
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block()])
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = F.dropout(self.embedding(token_ids), 0.2, self.training)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x))
+#-         x = self.embedding(token_ids)
+#+         x = F.dropout(self.embedding(token_ids), 0.2, self.training)
 
 # %% wrong: embedding detached
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block()])
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids).detach()
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x))
+#-         x = self.embedding(token_ids)
+#+         x = self.embedding(token_ids).detach()
 
 # %% wrong: states, no head
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block()])
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids)
-        for block in self.blocks:
-            x = block(x)
-        return self.norm(x)
+#-         return self.head(self.norm(x))
+#+         return self.norm(x)
 
 # %% wrong: softmax over the vocabulary of the batch
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block()])
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x)).softmax(0)
+#-         return self.head(self.norm(x))
+#+         return self.head(self.norm(x)).softmax(0)
 
 # %% wrong: positions embedded too
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block()])
-        self.positions = nn.Embedding(64, d_model)
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids) + self.positions(torch.arange(token_ids.shape[1]))
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x))
+#-         self.blocks = nn.ModuleList([make_block(), make_block()])
+#+         self.blocks = nn.ModuleList([make_block(), make_block()])
+#+         self.positions = nn.Embedding(64, d_model)
+#
+#-         x = self.embedding(token_ids)
+#+         x = self.embedding(token_ids) + self.positions(torch.arange(token_ids.shape[1]))
 
 # %% wrong: blocks side by side
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block()])
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.embedding(token_ids)
-        x = x + sum(block(x) - x for block in self.blocks)
-        return self.head(self.norm(x))
+#-         for block in self.blocks:
+#-             x = block(x)
+#+         x = x + sum(block(x) - x for block in self.blocks)
 
 # %% wrong: ids shifted by one
-class TwoBlockLM(nn.Module):
-    def __init__(self, vocab_size, d_model, make_block):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.blocks = nn.ModuleList([make_block(), make_block()])
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
+#-         x = self.embedding(token_ids)
+#+         x = self.embedding(token_ids.roll(1, dims=1))
 
-    def forward(self, token_ids):
-        x = self.embedding(token_ids.roll(1, dims=1))
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x))
