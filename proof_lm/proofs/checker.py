@@ -1,20 +1,21 @@
-"""The proof checker: natural deduction for `&` and `->`, exact and small.
+"""The proof checker: natural deduction for `&` and `->`, written backwards from the goal, exact and small.
 
-A proof continues the theorem's numbered premises, one justified line each, and closes with `end`:
+Each line takes the open goal and says from what it follows; that is proved next, in the order in which it is
+named, and what is known (a premise, or assumed on the way) needs no line. `end` closes a proof that leaves
+nothing open:
 
-    1 p -> q                  premise (part of the theorem)
-    2 p & r                   premise (part of the theorem)
+    p -> q                    premise (part of the theorem)
+    p & r                     premise (part of the theorem)
     |- q & r                  the goal (part of the theorem)
-    3 p left 2                A from A & B
-    4 q mp 1 3                B from A -> B and A
-    5 r right 2               B from A & B
-    6 q & r and 4 5           A & B from A and B
+    q & r and                 A & B from A and B
+    q mp p                    B from A -> B, which is known here, and A
+    p left r                  A from A & B, which is known here
+    r right p                 B from A & B
     end
 
-Two more rules prove an implication: `n A assume` opens a box, and `m A -> B imp n k` closes the innermost
-box, opened at n by A, once line k says B. The lines of a closed box can no longer be cited, and no box may be
-open at the end. These six rules are Gentzen's introduction and elimination rules for the two connectives
-(Untersuchungen über das logische Schließen, 1935), with boxes as Jaśkowski and Fitch draw them.
+A fifth rule proves an implication: `A -> B imp` from B, for whose proof A may be assumed. These are Gentzen's
+introduction and elimination rules for the two connectives (Untersuchungen über das logische Schließen, 1935),
+read from the conclusion to what it rests on, as a proof assistant's tactics are.
 """
 
 from __future__ import annotations
@@ -33,62 +34,54 @@ from proof_lm.proofs.formulas import (
     show,
 )
 
-CITED_LINES = {"left": 1, "right": 1, "mp": 2, "and": 2, "assume": 0, "imp": 2}
-RULES = tuple(CITED_LINES)
+# A second formula follows the rule where goal and rule do not tell what the goal follows from.
+ELIMINATIONS, INTRODUCTIONS = ("mp", "left", "right"), ("and", "imp")
+RULES = (*ELIMINATIONS, *INTRODUCTIONS)
 END = "end"
-LINE_NUMBER = re.compile("[1-9][0-9]{0,3}")
+RULE = re.compile(rf"(.*?) ({'|'.join(RULES)})(?: (.*))?")
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a proof: its formula, the rule that justifies it, and the numbers of the lines it cites."""
+    """One line of a proof: a goal, the rule that it follows by, and the formula that an elimination brings in."""
 
-    formula: Formula
+    goal: Formula
     rule: str
-    cites: tuple[int, ...] = ()
+    helper: Formula | None = None
 
     def __str__(self) -> str:
-        return " ".join([show(self.formula), self.rule, *map(str, self.cites)])
+        return f"{show(self.goal)} {self.rule}" + ("" if self.helper is None else f" {show(self.helper)}")
 
 
-def write_proof(theorem: Theorem, lines: list[Line]) -> str:
-    """The proof's text: numbered after the premises, closed by `end`."""
-    first = len(theorem.premises) + 1
-    return "\n".join([*(f"{number} {line}" for number, line in enumerate(lines, start=first)), END])
+def write_proof(lines: list[Line]) -> str:
+    """The proof's text, a line each, closed by `end`."""
+    return "\n".join([*map(str, lines), END])
 
 
-def parse_proof(theorem: Theorem, text: str) -> list[Line]:
+def parse_proof(text: str) -> list[Line]:
     """The lines that `write_proof` writes as this text; `ProofError` names the first line of any other shape."""
     *rows, end = text.strip().split("\n")
     if end != END:
         raise ProofError(f"proof: the last line must be {END!r}, not {end!r}")
-    return [_parse_line(row, number) for number, row in enumerate(rows, start=len(theorem.premises) + 1)]
+    return [_parse_line(row, number) for number, row in enumerate(rows, start=1)]
 
 
 def check_proof(theorem: Theorem, text: str) -> None:
     """Return if the text proves the theorem; else raise `ProofError` with the first faulty line and its fault."""
-    known: dict[int, Formula] = dict(enumerate(theorem.premises, start=1))  # what may be cited here
-    boxes: list[int] = []  # line numbers of the open assumptions, innermost last
-    formula: Formula | None = None
-    for number, line in enumerate(parse_proof(theorem, text), start=len(theorem.premises) + 1):
-        for cited in line.cites:
-            if cited not in known:
-                raise ProofError(f"line {number}: cites line {cited}, which is not open to it")
-        if line.rule == "imp" and line.cites[:1] != tuple(boxes[-1:]):
-            raise ProofError(f"line {number}: imp must close the innermost box, not one opened at {line.cites[0]}")
-        formula = _conclusion(line, [known[cited] for cited in line.cites], number)
-        if formula != line.formula:
-            raise ProofError(f"line {number}: {line.rule} gives {show(formula)!r}, the line says {show(line.formula)!r}")
-        if line.rule == "assume":
-            boxes.append(number)
+    goals = [(theorem.goal, frozenset(theorem.premises))]  # the next one last, each with what is known to it
+    for number, line in enumerate(parse_proof(text), start=1):
+        is_open = _next(goals)
+        if not is_open:
+            raise ProofError(f"line {number}: nothing is left to prove")
+        goal, known = is_open
+        if line.goal != goal:
+            raise ProofError(f"line {number}: the open goal is {show(goal)!r}, the line says {show(line.goal)!r}")
+        parts = _parts(line, number)
         if line.rule == "imp":
-            opened = boxes.pop()
-            known = {cited: value for cited, value in known.items() if cited < opened}
-        known[number] = formula
-    if boxes:
-        raise ProofError(f"proof: the box opened at line {boxes[-1]} is never closed")
-    if formula != theorem.goal:
-        raise ProofError(f"proof: its last line is not the goal {show(theorem.goal)!r}")
+            known |= {goal.left}
+        goals.extend((part, known) for part in reversed(parts))
+    if is_open := _next(goals):
+        raise ProofError(f"proof: {show(is_open[0])!r} is left to prove")
 
 
 def is_proof(theorem: Theorem, text: str) -> bool:
@@ -100,31 +93,36 @@ def is_proof(theorem: Theorem, text: str) -> bool:
     return True
 
 
-def _conclusion(line: Line, cited: list[Formula], number: int) -> Formula:
-    """What the rule gives from the cited formulas; `ProofError` if it does not apply to them."""
-    match line.rule, cited:
-        case "assume", []:
-            return line.formula
-        case "and", [left, right]:
-            return conjunction(left, right)
-        case "imp", [assumption, result]:
-            return implication(assumption, result)
-        case "left", [Compound(left, "&", _)]:
-            return left
-        case "right", [Compound(_, "&", right)]:
-            return right
-        case "mp", [Compound(condition, "->", result), given] if condition == given:
-            return result
-    raise ProofError(f"line {number}: {line.rule} does not apply to {', '.join(map(repr, map(show, cited)))}")
+def _next(goals: list[tuple[Formula, frozenset[Formula]]]) -> tuple[Formula, frozenset[Formula]] | None:
+    """Take the first goal that is not known already off the list; None if there is none."""
+    while goals:
+        goal, known = goals.pop()
+        if goal not in known:
+            return goal, known
+    return None
+
+
+def _parts(line: Line, number: int) -> list[Formula]:
+    """What the line's goal follows from by its rule; `ProofError` if the rule does not give such a goal."""
+    match line.rule, line.goal:
+        case "mp", goal:
+            return [implication(line.helper, goal), line.helper]
+        case "left", goal:
+            return [conjunction(goal, line.helper)]
+        case "right", goal:
+            return [conjunction(line.helper, goal)]
+        case "and", Compound(left, "&", right):
+            return [left, right]
+        case "imp", Compound(_, "->", right):
+            return [right]
+    raise ProofError(f"line {number}: {line.rule} does not give {show(line.goal)!r}")
 
 
 def _parse_line(row: str, number: int) -> Line:
-    words = row.split()
-    rule = next((word for word in words if word in RULES), None)
-    if words[:1] != [str(number)] or rule is None:
-        raise ProofError(f"line {number}: expected '{number} formula rule cited-lines', found {row!r}")
-    place = words.index(rule)
-    cites = words[place + 1 :]
-    if len(cites) != CITED_LINES[rule] or not all(map(LINE_NUMBER.fullmatch, cites)):
-        raise ProofError(f"line {number}: {rule} cites {CITED_LINES[rule]} line numbers, found {' '.join(cites)!r}")
-    return Line(parse_formula(" ".join(words[1:place])), rule, tuple(map(int, cites)))
+    found = RULE.fullmatch(row)
+    if not found:
+        raise ProofError(f"line {number}: expected 'goal rule' or 'goal rule formula', found {row!r}")
+    goal, rule, helper = found.groups()
+    if (helper is None) != (rule in INTRODUCTIONS):
+        raise ProofError(f"line {number}: {rule} names {'no' if helper else 'a'} second formula, found {row!r}")
+    return Line(parse_formula(goal), rule, None if helper is None else parse_formula(helper))

@@ -27,14 +27,13 @@ Formula = str | Compound  # an atom is its letter
 
 @dataclass(frozen=True)
 class Theorem:
-    """A goal that follows from the premises. Text: one numbered premise a line, then `|- goal`."""
+    """A goal that follows from the premises. Text: one premise a line, then `|- goal`."""
 
     premises: tuple[Formula, ...]
     goal: Formula
 
     def __str__(self) -> str:
-        lines = [f"{number} {show(premise)}" for number, premise in enumerate(self.premises, start=1)]
-        return "\n".join([*lines, f"|- {show(self.goal)}"])
+        return "\n".join([*map(show, self.premises), f"|- {show(self.goal)}"])
 
 
 def conjunction(left: Formula, right: Formula) -> Compound:
@@ -69,19 +68,11 @@ def parse_formula(text: str) -> Formula:
 
 def parse_theorem(text: str) -> Theorem:
     """The theorem with this text, in lines as `str` writes it or in one as in `p -> q, p |- q`; else `ProofError`."""
-    before, turnstile, goal = text.strip().partition("|-")
+    premises, turnstile, goal = text.strip().partition("|-")
     if not turnstile:
         raise ProofError(f"theorem: expected premises, '|-' and a goal, found {text!r}")
-    if "\n" not in text.strip():
-        premises = before.split(",") if before.strip() else []
-        return Theorem(tuple(map(parse_formula, premises)), parse_formula(goal))
-    formulas = []
-    for number, line in enumerate(before.strip().split("\n"), start=1):
-        label, _, formula = line.partition(" ")
-        if label != str(number):
-            raise ProofError(f"theorem: line {number} must start with its number {number}, not {label!r}")
-        formulas.append(parse_formula(formula))
-    return Theorem(tuple(formulas), parse_formula(goal))
+    separate = premises.strip().split("\n" if "\n" in text.strip() else ",")
+    return Theorem(tuple(map(parse_formula, separate if premises.strip() else [])), parse_formula(goal))
 
 
 def atoms_of(formula: Formula) -> list[str]:

@@ -28,7 +28,7 @@ from proof_lm.proofs.formulas import (
 )
 
 SPLITS = ("train", "validation", "test")
-LEVELS = (1, 2, 3, 4, 5, 6)
+LEVELS = (1, 2, 3, 4)
 LARGEST_FORMULA = 3  # atoms
 
 
@@ -61,11 +61,12 @@ def theorems(
 
 
 class _Node(NamedTuple):
-    """A formula, the rule that gives it ('given' for a premise or an assumption) and the nodes it is given from."""
+    """A formula, its rule ('given' for a premise or an assumption), the nodes it follows from, an outside formula."""
 
     formula: Formula
     rule: str = "given"
     parts: tuple[_Node, ...] = ()
+    helper: Formula | None = None
 
 
 class _Unsuitable(Exception):
@@ -128,7 +129,7 @@ class _Draft:
         room = self.largest_formula - len(atoms_of(goal))
         rules = ["mp"] * (room > 0) + ["left", "right"] * (room > (lines > 1))
         if isinstance(goal, Compound) and not take_apart:
-            rules += ["and"] * 4 if goal.connective == "&" else ["imp"] * 4 * (lines > 1)
+            rules += ["and"] * 4 if goal.connective == "&" else ["imp"] * 4
         if not rules:
             raise _Unsuitable
         match self.rng.choice(rules):
@@ -137,20 +138,23 @@ class _Draft:
                 left = self.grow(goal.left, first, assumed, path)
                 return _Node(goal, "and", (left, self.grow(goal.right, lines - 1 - first, assumed, path)))
             case "imp":
-                return _Node(goal, "imp", (self.grow(goal.right, lines - 2, (*assumed, goal.left), path),))
+                return _Node(goal, "imp", (self.grow(goal.right, lines - 1, (*assumed, goal.left), path),))
             case "mp":
                 condition = self.helper(room, list(assumed))
                 most = lines - 1 if len(atoms_of(condition)) < room else 0  # lines for a rule with room to come from
                 first = most if condition in assumed else self.rng.randint(0, most)
                 rule = self.grow(implication(condition, goal), first, assumed, path, take_apart=True)
-                return _Node(goal, "mp", (rule, self.grow(condition, lines - 1 - first, assumed, path)))
+                given = self.grow(condition, lines - 1 - first, assumed, path)
+                return _Node(goal, "mp", (rule, given), condition)
             case side:
                 pairs = [known for known in assumed if isinstance(known, Compound) and known.connective == "&"]
                 if side == "left":
-                    pair = conjunction(goal, self.helper(room, [known.right for known in pairs if known.left == goal]))
+                    other = self.helper(room, [known.right for known in pairs if known.left == goal])
+                    pair = conjunction(goal, other)
                 else:
-                    pair = conjunction(self.helper(room, [known.left for known in pairs if known.right == goal]), goal)
-                return _Node(goal, side, (self.grow(pair, lines - 1, assumed, path, take_apart=True),))
+                    other = self.helper(room, [known.left for known in pairs if known.right == goal])
+                    pair = conjunction(other, goal)
+                return _Node(goal, side, (self.grow(pair, lines - 1, assumed, path, take_apart=True),), other)
 
     def finish(self, tree: _Node) -> tuple[Theorem, list[Line]]:
         """The theorem that the tree proves, its premises shuffled with a distractor or none, and the tree as lines."""
@@ -161,7 +165,7 @@ class _Draft:
         self.rng.shuffle(premises)
         if len(set(derived)) < len(derived) or set(derived) & set(premises):
             raise _Unsuitable
-        return Theorem(tuple(premises), tree.formula), _as_lines(tree, premises)
+        return Theorem(tuple(premises), tree.formula), _as_lines(tree)
 
 
 def _leaves_and_steps(node: _Node, assumed: tuple[Formula, ...]) -> tuple[list[Formula], list[Formula]]:
@@ -177,23 +181,8 @@ def _leaves_and_steps(node: _Node, assumed: tuple[Formula, ...]) -> tuple[list[F
     return premises, derived
 
 
-def _as_lines(tree: _Node, premises: list[Formula]) -> list[Line]:
-    """The tree in the order in which it can be read: what a line cites stands above it."""
-    lines: list[Line] = []
-
-    def add(line: Line) -> int:
-        lines.append(line)
-        return len(premises) + len(lines)
-
-    def write(node: _Node, numbers: dict[Formula, int]) -> int:
-        if node.rule == "given":
-            return numbers[node.formula]
-        cites: tuple[int, ...] = ()
-        if node.rule == "imp":
-            cites = (add(Line(node.formula.left, "assume")),)
-            numbers = numbers | {node.formula.left: cites[0]}
-        cites += tuple(write(part, numbers) for part in node.parts)
-        return add(Line(node.formula, node.rule, cites))
-
-    write(tree, {premise: number for number, premise in enumerate(premises, start=1)})
-    return lines
+def _as_lines(node: _Node) -> list[Line]:
+    """The tree in the order that `check_proof` asks for: a goal, then what it follows from, part by part."""
+    if node.rule == "given":
+        return []
+    return [Line(node.formula, node.rule, node.helper), *(line for part in node.parts for line in _as_lines(part))]

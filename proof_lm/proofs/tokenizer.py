@@ -1,4 +1,4 @@
-"""Tokens of theorems and proofs: every word, number and line break is one token."""
+"""Tokens of theorems and proofs: every word and line break is one token."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from proof_lm.proofs.checker import END, RULES
 from proof_lm.proofs.formulas import ATOMS, CONNECTIVES, ProofError
 
 LINE_BREAK = "\n"
-MOST_LINES = 20  # line numbers that have a token
-TOKENS = (LINE_BREAK, END, "|-", "(", ")", *CONNECTIVES, *ATOMS, *RULES, *map(str, range(1, MOST_LINES + 1)))
+TOKENS = (LINE_BREAK, END, "|-", "(", ")", *CONNECTIVES, *ATOMS, *RULES)
 IDS = {token: index for index, token in enumerate(TOKENS)}
 
 

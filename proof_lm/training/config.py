@@ -26,7 +26,7 @@ class TrainConfig:
     run: str = _option("runs/proofs", "folder of the run's checkpoints and log")
     text: str = _option("", "train on the bytes of this file instead of on proofs")
     examples: int = _option(60_000, "theorems to train on")
-    hardest: int = _option(6, "lines of the longest proofs to train on")
+    hardest: int = _option(4, "lines of the longest proofs to train on")
     largest_formula: int = _option(3, "atoms in the largest formula", least=2)
     seed: int = _option(41, "decides weights, data and their order", least=0)
     steps: int = _option(3000, "optimiser steps")

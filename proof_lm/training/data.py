@@ -63,7 +63,7 @@ class ProofData:
     vocab_size = len(TOKENS)
 
     def __init__(
-        self, split: str, examples: int, seed: int, batch_size: int, hardest: int = 6, largest_formula: int = 3
+        self, split: str, examples: int, seed: int, batch_size: int, hardest: int = 4, largest_formula: int = 3
     ) -> None:
         if examples < batch_size:
             raise TrainingError(f"examples: expected at least batch_size = {batch_size}, got {examples}")
@@ -72,7 +72,7 @@ class ProofData:
         levels = tuple(range(1, hardest + 1))
         for theorem, lines in islice(theorems(split, seed, levels, largest_formula), examples):
             statement = encode(f"{theorem}\n")
-            self.sequences.append(statement + encode(write_proof(theorem, lines)))
+            self.sequences.append(statement + encode(write_proof(lines)))
             self.starts.append(len(statement))
         self._epoch = lru_cache(maxsize=1)(self._order)
 
