@@ -8,8 +8,10 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
 
-from proof_lm.checks.core import Case, Finding, Property, draw_cases, judge
+from proof_lm.checks.core import Answered, Case, Finding, Property, draw_cases, judge, judged_together
 from proof_lm.probes import Answer, answer_plan, decode, encode
+
+MAX_ARGUMENTS = 100  # far more than any function of an exercise takes
 
 
 @dataclass(frozen=True)
@@ -98,13 +100,16 @@ class Exercise:
         if len(errors) == 1 and (error := errors.pop()):
             return self.no_answer(f"every call raised {error.rstrip(': ')}")
         given = {name: iter(run) for name, run in runs.items()}
-        results = []
-        for part, cases in zip(self.parts, self.draw(seed), strict=True):
-            mine = {name: list(islice(run, len(cases))) for name, run in given.items()}
-            results.append((part, *self._judge_part(part.property, cases, mine)))
+        drawn = self.draw(seed)
+        answered = [{name: list(islice(run, len(cases))) for name, run in given.items()} for cases in drawn]
         if any(next(run, None) is not None for run in given.values()):
             raise ValueError(f"{self.id}: more answers than cases")
-        return self._verdict(results)
+        properties = [part.property for part in self.parts]
+        shared = judged_together(properties, drawn, [mine["own"] for mine in answered])
+        asked = zip(self.parts, drawn, answered, strict=True)
+        return self._verdict(
+            [(part, *self._judge_part(part.property, cases, mine, shared)) for part, cases, mine in asked]
+        )
 
     def no_answer(self, reason: str) -> Verdict:
         """The verdict when the probe could not answer at all: no points, with the reason."""
@@ -124,10 +129,10 @@ class Exercise:
         return {name: _read(run) for name, run in read.items()}
 
     def _judge_part(
-        self, prop: Property, cases: Sequence[Case], runs: dict[str, list[list[Answer]]]
+        self, prop: Property, cases: Sequence[Case], runs: dict[str, list[list[Answer]]], shared: Answered
     ) -> tuple[bool, Finding | None]:
         """Whether the part is earned, and what there is to say."""
-        finding = judge(prop, cases, runs["own"])
+        finding = judge(prop, cases, runs["own"], shared)
         if not finding or "right" not in runs:
             return not finding, finding
         alone = judge(prop, cases, runs["right"])
@@ -157,7 +162,20 @@ def _without_message(answer: Answer) -> Answer:
 
 
 def _read(run: Any) -> list[list[Answer]]:
+    """Answers that have the form a probe gives them; ValueError, which quotes none of it, for anything else."""
     try:
-        return [[_without_message(Answer(**fields)) for fields in case] for case in run]
-    except (TypeError, AttributeError) as error:
-        raise ValueError(f"answers: not what a probe writes ({error})") from None
+        answers = [[Answer(**fields) for fields in case] for case in run]
+    except TypeError:
+        answers = [[Answer(error=None)]]
+    if not all(_has_form(answer) for case in answers for answer in case):
+        raise ValueError("answers: not what a probe writes")
+    return [[_without_message(answer) for answer in case] for case in answers]
+
+
+def _has_form(answer: Answer) -> bool:
+    positions = answer.changed if type(answer.changed) is list else [None]
+    return (
+        type(answer.error) is str
+        and type(answer.repeats) is bool
+        and all(type(position) is int and 0 <= position < MAX_ARGUMENTS for position in positions)
+    )

@@ -1,7 +1,7 @@
 """What the course proves, as named properties, and the functions that check code against them."""
 
 from proof_lm.checks.core import Case, Finding, Mistake, Property, PropertyFailed, show, verify
-from proof_lm.checks.exercises import check, hint, progress
+from proof_lm.checks.exercises import check, hint, progress, solution
 from proof_lm.checks.general import leaves_inputs_alone, matches, refuses, repeats
 
 __all__ = [
@@ -18,5 +18,6 @@ __all__ = [
     "refuses",
     "repeats",
     "show",
+    "solution",
     "verify",
 ]

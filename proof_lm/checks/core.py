@@ -6,6 +6,7 @@ looks at that data alone. Both run here in one process; a grader runs them in tw
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
@@ -56,9 +57,10 @@ class Property:
     item: int | None = None  # of an exercise with several functions: the index of the one that this is about
     explains: Callable[[Mistake, Case, list[Answer]], bool] | None = None  # a mistake gives these answers; None: equals
     manners: bool = False  # about how the code behaves, not about what it gives: worth nothing by itself
+    together: bool = False  # answers are yes or no: a mistake must explain those to all such properties of an exercise
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Finding:
     """Why a property does not hold: shown as text, and as HTML in JupyterLab."""
 
@@ -77,12 +79,19 @@ class Finding:
     def __str__(self) -> str:
         return "\n".join(f"{key:>7}: {text}" for key, text in self.lines())
 
+    __repr__ = __str__  # what a notebook shows where it shows no HTML
+
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{key}</th><td style='text-align:left'>{escape(text)}</td></tr>"
-            for key, text in self.lines()
+        (_, title), *rows = self.lines()
+        cells = "".join(
+            f"<tr><th style='text-align:right;vertical-align:top'>{key}</th>"
+            f"<td style='text-align:left'>{f'<b>{escape(text)}</b>' if key == 'likely' else escape(text)}</td></tr>"
+            for key, text in rows
         )
-        return f"<table>{rows}</table>"
+        return (
+            "<div style='border-left:4px solid #b3261e;padding-left:10px;margin:6px 0'>"
+            f"<b>&#10007; fails: {escape(title)}</b><table style='margin:2px 0'>{cells}</table></div>"
+        )
 
 
 class PropertyFailed(AssertionError):
@@ -100,14 +109,23 @@ def draw_cases(prop: Property, seed: int | Sequence[int]) -> list[Case]:
     return cases
 
 
-def judge(prop: Property, cases: Sequence[Case], answers: Sequence[list[Answer]]) -> Finding | None:
-    """The verdict: the first case in which the property fails, or None. Runs no candidate code."""
+Answered = list[tuple[Case, list[Answer]]]
+
+
+def judge(
+    prop: Property, cases: Sequence[Case], answers: Sequence[list[Answer]], beside: Answered | None = None
+) -> Finding | None:
+    """The verdict: the first case in which the property fails, or None. Runs no candidate code.
+
+    `beside`, for a property that is judged together with others of its exercise: the cases and answers of all of them.
+    """
     if not cases or len(cases) != len(answers):
         raise ValueError(f"property {prop.name!r}: {len(cases)} cases but {len(answers)} answers")
-    for case, given in zip(cases, answers, strict=True):
+    mine = list(zip(cases, answers, strict=True))
+    for case, given in mine:
         detail = _detail(prop, case, given)
         if detail:
-            likely = diagnose(prop, cases, answers)
+            likely = diagnose(prop, beside if prop.together and beside else mine)
             return Finding(prop.name, prop.meaning, case.label, detail, likely, prop.lesson)
     return None
 
@@ -115,23 +133,22 @@ def judge(prop: Property, cases: Sequence[Case], answers: Sequence[list[Answer]]
 def _detail(prop: Property, case: Case, given: list[Answer]) -> str | None:
     if len(given) != len(case.calls):
         return f"{len(case.calls)} results expected, {len(given)} came"
-    if prop.judges_errors:
-        return prop.judge(case, given)
     raised = next((answer.error for answer in given if answer.error), "")
-    if raised:
+    if raised and not prop.judges_errors:
         return f"a result was expected, your code raised {raised}"
     try:
-        return prop.judge(case, [answer.value for answer in given])
-    except (TypeError, ValueError, IndexError, KeyError, AttributeError) as error:
-        return f"the result has not the expected form: {kind(given[0].value)} came ({error})"
+        return prop.judge(case, given if prop.judges_errors else [answer.value for answer in given])
+    except Exception as error:  # of many kinds on what is no answer; their messages could quote what came
+        return f"the result has not the expected form: {kind(given[0].value)} came ({type(error).__name__})"
 
 
-def diagnose(prop: Property, cases: Sequence[Case], answers: Sequence[list[Answer]]) -> str:
+def diagnose(prop: Property, answered: Answered) -> str:
     """Message of the first known mistake that gives the same answers in every case, or an empty string."""
     explains = prop.explains or _same_answers
     for mistake in prop.mistakes:
-        if all(explains(mistake, case, given) for case, given in zip(cases, answers, strict=True)):
-            return mistake.message
+        with suppress(Exception):  # what is no answer explains nothing
+            if all(explains(mistake, case, given) for case, given in answered):
+                return mistake.message
     return ""
 
 
@@ -155,10 +172,29 @@ def own_answers(candidate: Callable, case: Case) -> list[Answer]:
 
 def find(prop: Property, candidate: Callable, seed: int | Sequence[int] = SEED) -> tuple[Finding | None, int]:
     """Probe and verdict in this process: the finding, if any, and the number of cases looked at."""
-    cases = draw_cases(prop, seed)
-    candidate = candidate if prop.item is None else candidate[prop.item]
-    answers = [run_case(candidate, case.probe, case.calls) for case in cases]
-    return judge(prop, cases, answers), len(cases)
+    return find_all([prop], candidate, seed)[0]
+
+
+def find_all(
+    properties: Sequence[Property], candidate: Callable, seed: int | Sequence[int] = SEED
+) -> list[tuple[Finding | None, int]]:
+    """The same for several properties of one exercise, in order."""
+    cases = [draw_cases(prop, seed) for prop in properties]
+    answers = []
+    for prop, mine in zip(properties, cases, strict=True):
+        one = candidate if prop.item is None else candidate[prop.item]
+        answers.append([run_case(one, case.probe, case.calls) for case in mine])
+    shared = judged_together(properties, cases, answers)
+    drawn = zip(properties, cases, answers, strict=True)
+    return [(judge(prop, mine, given, shared), len(mine)) for prop, mine, given in drawn]
+
+
+def judged_together(
+    properties: Sequence[Property], cases: Sequence[Sequence[Case]], answers: Sequence[Sequence[list[Answer]]]
+) -> Answered:
+    """Cases and answers of those properties of an exercise that are judged together."""
+    drawn = zip(properties, cases, answers, strict=True)
+    return [pair for prop, mine, given in drawn if prop.together for pair in zip(mine, given, strict=False)]
 
 
 def verify(prop: Property, candidate: Callable, seed: int = SEED) -> None:

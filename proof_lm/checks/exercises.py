@@ -1,14 +1,18 @@
-"""The student's side of an exercise: check an answer, ask for a hint, see the progress."""
+"""The student's side of an exercise: check an answer, ask for a hint, see the progress, at last the solution."""
 
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
-from proof_lm.checks.core import SEED, Property, PropertyFailed, find
+from proof_lm.checks.core import SEED, Property, PropertyFailed, find_all
+from proof_lm.checks.progress import Progress
+from proof_lm.checks.solutions import written_solution
 
 # Modules of proof_lm.checks that define EXERCISES.
 PROBLEM_SETS = ("p4", "p4_numpy_block", "p4_torch_block", "p4_backward", "p4_variants")
+COURSE = Path(__file__).parents[2]  # the folder that holds proof_lm
 _passed: dict[str, bool] = {}  # in this session: exercise -> its public properties all hold
 
 
@@ -49,8 +53,8 @@ def check(exercise_id: str, *functions: Callable) -> None:
         raise PropertyFailed(f'{exercise_id} asks for {len(names)}: check("{exercise_id}", {exercise.name})')
     candidate = functions if len(functions) > 1 else functions[0]
     failed = 0
-    for prop in exercise.properties:
-        finding, count = find(prop, candidate, SEED)
+    found = find_all(exercise.properties, candidate, SEED)
+    for prop, (finding, count) in zip(exercise.properties, found, strict=True):
         if finding and "raised NotImplementedError" in finding.detail:
             name = names[prop.item or 0]
             raise PropertyFailed(f"{exercise_id} {name}: not written yet (it raises NotImplementedError)")
@@ -67,15 +71,16 @@ def check(exercise_id: str, *functions: Callable) -> None:
     print(f"{title}: all {total} public properties hold; grading uses other, secret cases")
 
 
-def _display(finding) -> None:
+def _display(shown: object) -> None:
+    """As HTML and text in a notebook, as text elsewhere."""
     try:
         shell = get_ipython()  # type: ignore[name-defined]
     except NameError:
-        print(finding)
+        print(shown)
         return
     from IPython.display import display
 
-    display(finding) if shell.has_trait("kernel") else print(finding)
+    display(shown) if shell.has_trait("kernel") else print(shown)
 
 
 def hint(exercise_id: str, step: int) -> None:
@@ -87,8 +92,23 @@ def hint(exercise_id: str, step: int) -> None:
     print(f"{exercise_id}, hint {step} of {len(hints)}: {symptom}\n{help_text}")
 
 
-def progress(problem_set: str) -> None:
-    """Print one line: which exercises of the set passed their public check in this session."""
-    marks = [f"{name} {'done' if _passed.get(name) else 'open'}" for name in exercises(problem_set)]
-    done = sum(bool(_passed.get(name)) for name in exercises(problem_set))
-    print(f"{problem_set}: {done} of {len(marks)} done | " + " | ".join(marks))
+def progress(problem_set: str = "") -> None:
+    """Show which exercises of a set, or of all sets, passed their public check in this session: a line and a bar.
+
+    Raises KeyError for an unknown set.
+    """
+    if problem_set and problem_set not in PROBLEM_SETS:
+        raise KeyError(f"problem set {problem_set!r} is unknown; choose from {', '.join(PROBLEM_SETS)}")
+    names = [problem_set] if problem_set else PROBLEM_SETS
+    _display(Progress({name: {key: bool(_passed.get(key)) for key in exercises(name)} for name in names}))
+
+
+def solution(exercise_id: str) -> None:
+    """Print the solution of an exercise, where the course's files hold one; else one line says when they will.
+
+    An instructor has it in source/, a student in solutions/ after the deadline. Raises KeyError for an unknown exercise.
+    """
+    exercise = _exercise(exercise_id)
+    name = next(name for name in PROBLEM_SETS if exercise_id in exercises(name))
+    print(written_solution(COURSE, name, exercise) or f"{exercise_id}: the solution opens after the deadline; "
+          f"until then, hint(\"{exercise_id}\", 1) to hint(\"{exercise_id}\", {len(exercise.hints)})")  # fmt: skip

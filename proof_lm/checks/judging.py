@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from proof_lm.checks.core import Case, Property, kind
+from proof_lm.checks.core import Case, Mistake, Property, kind, own_answers
 from proof_lm.probes import Answer
 
 Made = list[tuple[tuple, Any]]  # (arguments of the probe, what is right about them)
@@ -22,10 +22,12 @@ def decides(
     makers: dict[str, Callable[[Generator], Made]],
     compare: Compare,
     lesson: str,
+    mistakes: tuple[Mistake, ...] = (),
 ) -> Property:
     """The candidate decides every call rightly and leaves its arguments alone.
 
-    `makers` makes the calls of one case by its label; `clue` tells what to look at when a decision is wrong.
+    `makers` makes the calls of one case by its label; `clue` tells what to look at when a decision is wrong. A mistake
+    is named when it decides all calls of all properties of the exercise as the candidate does.
     """
 
     def cases(rng: Generator) -> list[Case]:
@@ -44,7 +46,26 @@ def decides(
         wrong = [compare(answer.value, right) for answer, right in zip(answers, case.facts, strict=True)]
         return next((f"{text}; {clue}" for text in wrong if text), None)
 
-    return Property(name, meaning, cases, judge, lesson=lesson, judges_errors=True)
+    return Property(
+        name, meaning, cases, judge, "exact", lesson, mistakes, judges_errors=True, explains=_same_said, together=True
+    )
+
+
+def _same_said(mistake: Mistake, case: Case, answers: list[Answer]) -> bool:
+    """Whether the mistake says the same in this case. What is no answer is no mistake of judgement."""
+    return all(
+        not (given.error or given.changed or planted.error) and _plain(given.value) == _plain(planted.value)
+        for given, planted in zip(answers, own_answers(mistake.candidate, case), strict=True)
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Truths as bool, one by one; a text as it is; None for anything else."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim):
+        return [truth(item) for item in value]
+    return truth(value)
 
 
 def truth(value: Any) -> bool | None:

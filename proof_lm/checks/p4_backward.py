@@ -18,6 +18,7 @@ from proof_lm.checks.core import Case, Mistake, Property
 from proof_lm.checks.exercises import PublicExercise
 from proof_lm.checks.general import leaves_inputs_alone, matches
 from proof_lm.checks.judging import Made, decides, is_truth
+from proof_lm.checks.judging_mistakes import WRONG_GRADIENT_CHECK
 
 Shape = tuple[int, ...]
 Draw = Callable[[Generator], Sequence[Case]]
@@ -87,7 +88,8 @@ def gradient_check_properties(shapes: Sequence[Shape]) -> tuple[Property, ...]:
     def of(name: str, meaning: str, clue: str, make: Callable[[Generator, Shape], Made]) -> Property:
         makers = {f"parameter of shape {shape}": lambda rng, shape=shape: make(rng, shape) for shape in shapes}
         probe = "gradients.differentiate"
-        return decides(name, meaning, clue, probe=probe, makers=makers, compare=is_truth, lesson=where)
+        given = {"probe": probe, "makers": makers, "compare": is_truth, "mistakes": WRONG_GRADIENT_CHECK}
+        return decides(name, meaning, clue, lesson=where, **given)
 
     return (
         of("right gradients pass, wrong ones fail", "A gradient off by one part in a hundred is wrong, anywhere.",
@@ -117,7 +119,10 @@ def _one_entry(rng: Generator, shape: Shape) -> Made:
             bad = exact.copy()
             bad.flat[flat] *= factor
             made.append(((loss, p, bad, 1e-5, 1e-4), False))
-    return made
+    loss, p, exact = _loss(rng, (20, 20))  # among 400 entries a mean hides one that is 80 tolerances off
+    bad = exact.copy()
+    bad[13, 7] *= 1.008
+    return [*made, ((loss, p, exact, 1e-5, 1e-4), True), ((loss, p, bad, 1e-5, 1e-4), False)]
 
 
 def _not_numbers(rng: Generator, shape: Shape) -> Made:

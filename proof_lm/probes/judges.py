@@ -51,7 +51,8 @@ def decoder(
 def _model(weight: np.ndarray, tie: str, flag: bool) -> Any:
     """A module whose `token_embedding` and `lm_head` hold `weight` (V, d), copied if `tie` is "copy".
 
-    With "view" they are separate parameters over one storage. `flag` is what the model claims of itself.
+    With "view" they are separate parameters over one storage, with "other" the head holds other numbers. `flag` is what
+    the model claims of itself.
     """
     import torch
     from torch import nn
@@ -71,6 +72,7 @@ def _model(weight: np.ndarray, tie: str, flag: bool) -> Any:
                 "same": lambda: shared,
                 "view": lambda: nn.Parameter(shared.data),
                 "copy": lambda: nn.Parameter(shared.data.clone()),
+            "other": lambda: nn.Parameter(shared.data + 1),
             }[tie]()
 
     return Decoder()

@@ -8,6 +8,7 @@ from numpy.random import Generator
 
 from proof_lm.checks.core import Property
 from proof_lm.checks.judging import Made, decides, is_truth
+from proof_lm.checks.judging_mistakes import WRONG_INTERVENTION
 
 LESSON = "lesson 01, The future has no vote"
 Shape = tuple[int, ...]
@@ -21,7 +22,8 @@ def causality_properties(*shapes: Shape) -> tuple[Property, ...]:
     def of(name: str, meaning: str, clue: str, draw: Draw) -> Property:
         makers = {f"hidden of shape {shape}": partial(draw, shape=shape) for shape in shapes}
         probe = "judges.intervention"
-        return decides(name, meaning, clue, probe=probe, makers=makers, compare=is_truth, lesson=LESSON)
+        given = {"probe": probe, "makers": makers, "compare": is_truth, "mistakes": WRONG_INTERVENTION}
+        return decides(name, meaning, clue, lesson=LESSON, **given)
 
     return (
         of(

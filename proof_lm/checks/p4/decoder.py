@@ -10,6 +10,7 @@ from numpy.random import Generator
 
 from proof_lm.checks.core import Property, kind
 from proof_lm.checks.judging import Made, decides, truth
+from proof_lm.checks.judging_mistakes import WRONG_CHECKS
 
 LESSON = "lesson 06, from The intervention to Save and reload"
 CHECKS = ("future_ok", "tied_ok", "reload_ok")
@@ -24,7 +25,8 @@ def decoder_properties(*shapes: Shape) -> tuple[Property, ...]:
     def of(name: str, meaning: str, clue: str, draw: Draw) -> Property:
         makers = {f"logits of shape {shape}": partial(draw, shape=shape) for shape in shapes}
         probe = "judges.decoder"
-        return decides(name, meaning, clue, probe=probe, makers=makers, compare=_are_right, lesson=LESSON)
+        given = {"probe": probe, "makers": makers, "compare": _are_right, "mistakes": WRONG_CHECKS}
+        return decides(name, meaning, clue, lesson=LESSON, **given)
 
     return (
         of(
@@ -136,8 +138,9 @@ def _reloaded(rng: Generator, shape: Shape) -> Made:
 
 
 def _tied(rng: Generator, shape: Shape) -> Made:
-    kinds = [("same", True), ("copy", True), ("view", False), ("same", False), ("copy", False)]
-    return [(_call(rng, shape, tie=tie, flag=flag), {"tied_ok": tie != "copy"}) for tie, flag in kinds]
+    kinds = [("same", True), ("copy", True), ("view", False), ("same", False), ("copy", False), ("other", True)]
+    shared = ("same", "view")
+    return [(_call(rng, shape, tie=tie, flag=flag), {"tied_ok": tie in shared}) for tie, flag in kinds]
 
 
 def _are_right(value: Any, right: dict[str, bool]) -> str | None:

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from proof_lm.checks.core import Property, kind
 from proof_lm.checks.judging import Made, decides
+from proof_lm.checks.judging_mistakes import WRONG_STABILITY
 
-LESSON = "lesson 05, the four configurations"
+LESSON = "lesson 05, Gradient norms by depth"
 Draw = Callable[[Generator, int, int], list[NDArray]]
 
 
@@ -21,7 +22,8 @@ def stability_properties(*sizes: tuple[int, int]) -> tuple[Property, ...]:
         makers = {
             f"{n} configurations, {t} depths": partial(_shown, draw=draw, n=n, depths=t) for n, t in sizes
         }
-        return decides(name, meaning, clue, probe="call", makers=makers, compare=_is_name, lesson=LESSON)
+        given = {"probe": "call", "makers": makers, "compare": _is_name, "mistakes": WRONG_STABILITY}
+        return decides(name, meaning, clue, lesson=LESSON, **given)
 
     return (
         of(
