@@ -15,6 +15,8 @@ import numpy as np
 
 MAX_BYTES = 64 * 2**20  # of one encoded answer: far above what an exercise returns
 MAX_DEPTH = 20
+MAX_PARTS = 1_000_000  # lists, dictionaries and arrays of one answer: small ones take far more memory than text
+MAX_AXES = 8
 DTYPES = frozenset(["bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))])
 DTYPES |= {"float16", "float32", "float64"}
 
@@ -31,10 +33,14 @@ def decode(text: str) -> Any:
     """The plain data that `encode` wrote, tensors as arrays. Raises ValueError for any other text."""
     if len(text) > MAX_BYTES:
         raise ValueError(f"text: at most {MAX_BYTES} bytes are read, got {len(text)}")
+    if text.count("[") + text.count("{") > MAX_PARTS:
+        raise ValueError(f"text: more than {MAX_PARTS} parts")
     try:
         return _unpack(json.loads(text), 0)
-    except (KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"text: not plain data ({type(error).__name__}: {error})") from None
+    except NotPlainData:
+        raise
+    except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError):  # which would quote the text
+        raise NotPlainData("text: not plain data") from None
 
 
 def _pack(value: Any, depth: int) -> Any:
@@ -79,20 +85,22 @@ def _pack_array(value: Any) -> dict:
     return {"array": [name, list(array.shape), data]}
 
 
+class NotPlainData(ValueError):
+    """A text that `encode` has not written. The message says nothing of what stands in it."""
+
+
 def _unpack(value: Any, depth: int) -> Any:
     if depth > 2 * MAX_DEPTH:
-        raise ValueError("text: nested too deeply")
+        raise NotPlainData("text: nested too deeply")
     if value is None or isinstance(value, (bool, str, float)):
         return value
-    (kind, content), *more = value.items() if isinstance(value, dict) else [(None, None)]
-    if more or kind is None:
-        raise ValueError("text: not plain data")
+    ((kind, content),) = value.items() if isinstance(value, dict) else ()
     if kind == "int":
         return int(content)
     if kind == "float":
         return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[content]
     if not isinstance(content, list):
-        raise ValueError(f"text: {kind!r} without a list of its parts")
+        raise NotPlainData("text: a kind without the list of its parts")
     if kind in ("list", "tuple"):
         items = [_unpack(item, depth + 1) for item in content]
         return items if kind == "list" else tuple(items)
@@ -100,13 +108,18 @@ def _unpack(value: Any, depth: int) -> Any:
         return {str(key): _unpack(item, depth + 1) for key, item in content}
     if kind == "array":
         return _unpack_array(*content)
-    raise ValueError(f"text: unknown kind {kind!r}")
+    raise NotPlainData("text: an unknown kind")
 
 
 def _unpack_array(dtype: str, shape: list, data: str) -> np.ndarray:
-    if dtype not in DTYPES or not all(type(size) is int and size >= 0 for size in shape):
-        raise ValueError("text: an array with an unknown dtype or shape")
-    array = np.frombuffer(base64.b64decode(data, validate=True), dtype=np.dtype(dtype).newbyteorder("<"))
+    if dtype not in DTYPES or len(shape) > MAX_AXES or not all(type(size) is int and size >= 0 for size in shape):
+        raise NotPlainData("text: an array with an unknown dtype or shape")
+    if math.prod(size or 1 for size in shape) > MAX_BYTES:  # of no entries too: sizes could be a message
+        raise NotPlainData("text: an array with an impossible shape")
+    content = base64.b64decode(data, validate=True)
+    array = np.frombuffer(content, dtype=np.dtype(dtype).newbyteorder("<"))
     if array.size != math.prod(shape):
-        raise ValueError(f"text: an array of shape {tuple(shape)} with {array.size} entries")
+        raise NotPlainData("text: an array whose entries do not fill its shape")
+    if dtype == "bool":  # any other byte would be true without being equal to true
+        array = np.frombuffer(content, dtype=np.uint8) != 0
     return array.reshape(shape).astype(dtype)
