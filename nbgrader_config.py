@@ -9,6 +9,10 @@ sys.path.insert(0, str(ROOT))
 from grading.nbgrader_classes import install  # noqa: E402
 
 install()
+if "nbgrader.server_extensions.formgrader" in sys.modules:  # the Jupyter server reads this too
+    from grading import formgrader
+
+    formgrader.install()
 
 c = get_config()  # noqa: F821
 c.CourseDirectory.course_id = "prooflm"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 from nbconvert.exporters import HTMLExporter
 from nbformat import NotebookNode
 from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme
@@ -29,6 +29,15 @@ class InertFeedback(HTMLExporter):
 def inert_page(html: str) -> str:
     """The page without anything that runs or loads, and with a content security policy as its first rule."""
     page = BeautifulSoup(html, "html.parser")
+    make_still(page)
+    if page.head is None:
+        page.insert(0, page.new_tag("head"))
+    page.head.insert(0, page.new_tag("meta", attrs={"http-equiv": "Content-Security-Policy", "content": POLICY}))
+    return str(page)
+
+
+def make_still(page: Tag) -> None:
+    """Take out what runs or loads, in place."""
     for element in page.select(", ".join(RUNS)):
         element.decompose()
     for element in page.find_all(True):
@@ -37,7 +46,3 @@ def inert_page(html: str) -> str:
         for name in ("href", "src", "action", "formaction", "xlink:href"):
             if not str(element.get(name, "#")).strip().lower().startswith(("#", "data:image/png;", "data:image/jpeg;")):
                 del element[name]
-    if page.head is None:
-        page.insert(0, page.new_tag("head"))
-    page.head.insert(0, page.new_tag("meta", attrs={"http-equiv": "Content-Security-Policy", "content": POLICY}))
-    return str(page)
