@@ -1,5 +1,7 @@
 """The edition of proof_lm that a submission sees while it is graded: probes, and nothing that holds an answer."""
 
+import compileall
+import py_compile
 import shutil
 import tempfile
 from functools import cache
@@ -60,6 +62,7 @@ def edition(withheld: tuple[str, ...]) -> Path:
     (package / "checks.py").write_text(CHECKS, encoding="utf-8")
     still_open = tuple(name for name in EXPORTING if name not in withheld)
     (package / "__init__.py").write_text(TOP.format(open=still_open), encoding="utf-8")
+    compileall.compile_dir(package, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
     for path in [Path(holder.name), *Path(holder.name).rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)  # a sandboxed kernel has another user id
     return package

@@ -8,23 +8,34 @@ from dataclasses import dataclass
 
 import dask
 from distributed import Client, Future, LocalCluster, as_completed
-from distributed.scheduler import KilledWorker
+from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 
+from grading.assignment import AssignmentError
 from grading.grade import Prepared, Task, prepare, run
 from grading.sandbox import SandboxError
 from grading.store import Store
 
-IN_FLIGHT = 4  # submissions sent ahead for each worker: enough to keep it busy, few enough to hold in memory
+IN_FLIGHT = 4  # submissions sent ahead for each worker thread: enough to keep it busy, few enough to hold in memory
 ATTEMPTS = 3  # of one submission whose worker died
+THREADS = 4  # kernels of one worker process, which only talks to them; its warm process is shared
+LOST_SECONDS = 60  # without any worker, until we give up
+
+
+class ClusterError(Exception):
+    """There is nobody to run submissions; the message is one line."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One submission is done with: run, found in the store, or failed for a reason that is not the student's."""
+    """One submission is done with: run, found in the store, or failed for a reason that is told.
+
+    `poison` is set when it alone took down every worker that ran it.
+    """
 
     student: str
     reused: bool = False
     failure: str = ""
+    poison: bool = False
     seconds: float = 0.0
     isolation: str = ""
 
@@ -32,41 +43,73 @@ class Step:
 def run_class(tasks: Iterable[Task], store: Store, client: Client) -> Iterator[Step]:
     """Run every submission that the store does not know yet, and yield each as it is done.
 
-    Only records in the store count as done, so an interrupted call goes on where it stopped. Raises SandboxError
-    when no sandbox can be made, since then no submission can be run.
+    Only records in the store count as done, so an interrupted call goes on where it stopped. A submission whose
+    worker died with it is run again alone at the end: a worker that dies takes bystanders along. Raises SandboxError
+    when no sandbox can be made, since then no submission can be run, and ClusterError when there is no worker left.
     """
-    waiting = iter(tasks)
-    flying: dict[Future, Prepared] = {}
-    landed = as_completed(with_results=False)
-    room = IN_FLIGHT * max(1, len(client.scheduler_info()["workers"]))
-    exhausted = False
-    while flying or not exhausted:
-        while len(flying) < room and not exhausted:
-            task = next(waiting, None)
-            if task is None:
-                exhausted = True
-                break
+    suspects: list[Prepared] = []
+    for prepared, step in _fly(_prepared(tasks, store), store, client, IN_FLIGHT * _threads(client)):
+        if step.poison:
+            suspects.append(prepared)
+        else:
+            yield step
+    for suspect in suspects:
+        yield from (step for _, step in _fly([(suspect, None)], store, client, 1, name="alone-"))
+
+
+Waiting = tuple[Prepared | None, Step | None]
+
+
+def _prepared(tasks: Iterable[Task], store: Store) -> Iterator[Waiting]:
+    """Each submission with what is known of it before it is run."""
+    for task in tasks:
+        try:
             prepared = prepare(task)
-            if store.get(prepared.key) is not None:
-                yield Step(task.student, reused=True)
+        except AssignmentError:
+            raise
+        except Exception as error:  # of intake: one student's, told, and the others go on
+            yield None, Step(task.student, failure=f"{type(error).__name__}: {error}")
+            continue
+        yield prepared, Step(task.student, reused=True) if store.get(prepared.key) is not None else None
+
+
+def _fly(
+    waiting: Iterable[Waiting], store: Store, client: Client, room: int, name: str = ""
+) -> Iterator[tuple[Prepared | None, Step]]:
+    """Run what waits with at most `room` of it sent to the cluster at a time."""
+    waiting, flying, landed = iter(waiting), {}, as_completed(with_results=False)
+    while True:
+        for prepared, step in waiting:
+            if step:
+                yield prepared, step
                 continue
-            future = client.submit(run, prepared, key=f"{task.student}-{prepared.key}", retries=0, pure=True)
+            key = f"{name}{prepared.task.student}-{prepared.key}"
+            future = client.submit(run, prepared, key=key, retries=0, pure=True)
             flying[future] = prepared
             landed.add(future)
-        if flying:
-            future = next(landed)
-            yield _land(future, flying.pop(future), store)
+            if len(flying) >= room:
+                break
+        if not flying:
+            return
+        future = next(landed)
+        prepared = flying.pop(future)
+        yield prepared, _land(future, prepared, store, client)
 
 
-def _land(future: Future, prepared: Prepared, store: Store) -> Step:
+def _land(future: Future, prepared: Prepared, store: Store, client: Client) -> Step:
     student = prepared.task.student
     try:
         record = future.result()
-    except SandboxError:
+    except (SandboxError, AssignmentError):
         raise
     except KilledWorker:
-        return Step(student, failure=f"its worker died {ATTEMPTS} times while running it; look at the submission")
+        reason = f"it ended the grader's own process {ATTEMPTS} times; look at the submission"
+        return Step(student, failure=reason, poison=True)
+    except (NoValidWorkerError, NoWorkerError):
+        raise ClusterError(f"no worker for {LOST_SECONDS} s; what was run is kept, the same command goes on") from None
     except Exception as error:  # of the grader or the cluster: told, and the others go on
+        if client.status != "running":
+            raise ClusterError("the scheduler is gone; what was run is kept, and the same command goes on") from None
         return Step(student, failure=f"{type(error).__name__}: {error}")
     finally:
         future.release()
@@ -75,23 +118,50 @@ def _land(future: Future, prepared: Prepared, store: Store) -> Step:
     return Step(student, seconds=execution["seconds"], isolation=execution["isolation"])
 
 
+def _threads(client: Client) -> int:
+    return max(1, sum(worker["nthreads"] for worker in client.scheduler_info()["workers"].values()))
+
+
 @contextmanager
 def cluster(scheduler: str = "", workers: int = 0) -> Iterator[Client]:
-    """A client of the scheduler at an address, or of a cluster of this machine's processors for as long as needed."""
+    """A client of the scheduler at an address, or of this machine's processors for as long as needed.
+
+    `workers` is the number of kernels at a time here, 0 for one a processor. Raises ClusterError where the scheduler
+    does not answer or has no worker.
+    """
     settings = {
         "distributed.scheduler.allowed-failures": ATTEMPTS - 1,
+        "distributed.scheduler.no-workers-timeout": f"{LOST_SECONDS}s",
     }
     with dask.config.set(settings):
         if scheduler:
-            with Client(scheduler, timeout="20s") as client:
+            with _join(scheduler) as client:
                 yield client
             return
-        count = workers or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        count = workers or len(os.sched_getaffinity(0))
+        processes = -(-count // THREADS)
         options = {
-            "n_workers": count,
-            "threads_per_worker": 1,
+            "n_workers": processes,
+            "threads_per_worker": -(-count // processes),
+            "memory_limit": 0,  # a kernel's memory is the sandbox's affair
             "dashboard_address": None,
-            "silence_logs": logging.ERROR,
+            "silence_logs": logging.CRITICAL,
         }
         with LocalCluster(processes=True, **options) as local, Client(local) as client:
             yield client
+
+
+@contextmanager
+def _join(scheduler: str) -> Iterator[Client]:
+    try:
+        client = Client(scheduler, timeout="20s")
+    except (OSError, ValueError) as error:
+        raise ClusterError(f"no scheduler answers at {scheduler} ({error})") from None
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=20)
+        except TimeoutError:
+            raise ClusterError(
+                f"the scheduler at {scheduler} has no workers; start some: dask worker {scheduler}"
+            ) from None
+        yield client

@@ -82,6 +82,13 @@ def run(prepared: Prepared) -> dict:
     return {"execution": vars(execution), "outputs": outputs}
 
 
+def nothing_ran(prepared: Prepared, reason: str) -> dict:
+    """The record of a submission that could not be run to its end on any worker: no answers, with the reason."""
+    exercises = prepared.task.assignment.exercises.values()
+    execution = Execution(failures={exercise.id: reason for exercise in exercises})
+    return {"execution": vars(execution), "outputs": [[] for _ in prepared.intake.notebook.cells]}
+
+
 def finish(prepared: Prepared, record: dict) -> Graded:
     """Verdict: judge what a record holds and write the notebook that nbgrader will keep."""
     task, notebook = prepared.task, deepcopy(prepared.intake.notebook)

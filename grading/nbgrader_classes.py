@@ -1,35 +1,40 @@
 """nbgrader's own autograde command over our grading: `nbgrader autograde`, the formgrader's button, `make grade`.
 
-Every submission is graded before nbgrader touches it; what nbgrader then converts, records and keeps is the graded
-notebook in a folder of our own, so it never follows a student's link, copies a student's file or runs a cell.
+Nothing of nbgrader's touches what was handed in: no link is followed, no file copied, no cell run by it. Formats,
+gradebook and folders are its own.
 """
 
+import errno
 import fnmatch
 import json
 import os
-import shutil
 import stat
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import nbformat
 import nbgrader.apps.api
 import nbgrader.apps.autogradeapp
 import nbgrader.converters
+from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.converters import Autograde
 from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, SaveAutoGrades
+from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import parse_utc
-from traitlets import Bool, Instance, Int, List
+from traitlets import Any, Bool, Dict, Instance, Int
+from traitlets.config import Config, PyFileConfigLoader
 
 from grading.assignment import Assignment, AssignmentError
 from grading.execute import Limits
-from grading.grade import Task, finish, prepare, run
+from grading.grade import Graded, Task, finish, nothing_ran, prepare, run
+from grading.record import GradebookError, Recorder, open_gradebook
 from grading.sandbox import Policy, SandboxError
-from grading.store import FOLDER, Store
+from grading.store import Store, write_atomically
 
+CONFIG = "nbgrader_config.py"
 MAX_TIMESTAMP = 100  # bytes
 
 # nbgrader starts alembic by name; it lies beside this interpreter, whether or not its environment is active
@@ -37,10 +42,7 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 
 
 class SafeAutograde(Autograde):
-    """Autograde that grades behind walls and lets nbgrader do the rest."""
-
-    sanitize_preprocessors = List([])
-    autograde_preprocessors = List([SaveAutoGrades, AssignLatePenalties, CheckCellMetadata])
+    """Autograde that grades behind walls and records each submission at once, or not at all."""
 
     unsafe_no_sandbox = Bool(
         False, help="Run submissions with the grader's own rights. The grade's record says so."
@@ -53,32 +55,51 @@ class SafeAutograde(Autograde):
     policy = Instance(Policy, ())
     limits = Instance(Limits, ())
 
-    @property
-    def _input_directory(self) -> str:
-        return f"{FOLDER}/staged" if self._sanitizing else self.coursedir.autograded_directory
+    lost = Dict(help="Why a student's run has no answers, by student: these get no points, with the reason.")
+    graded = Dict(help="What became of each submission, by student: the notes of its intake.")
+    reporting = Any(None, help="Called with each student who is done with.")
 
-    def init_notebooks(self) -> None:
-        """Grade and stage every submission that the command names. Raises NbGraderException with one line."""
-        root = Path(self.coursedir.root)
-        shutil.rmtree(root / FOLDER / "staged", ignore_errors=True)
+    def start(self) -> None:
+        """Grade and record every submission that the command names. Raises NbGraderException with one line."""
         try:
-            self._expect_in_gradebook()
-            staged = [self._stage(root, task) for task in self.tasks()]
-        except (AssignmentError, SandboxError) as error:
-            self.log.error("%s", error)
-            raise NbGraderException(str(error)) from None
-        if not any(staged):
-            where = f"{self.coursedir.submitted_directory}/{self.coursedir.student_id}/{self.coursedir.assignment_id}"
-            message = f"nothing to grade in {where}"
-            self.log.error(message)
-            raise NbGraderException(message)
-        super().init_notebooks()
+            self._start(Path(self.coursedir.root))
+        except (AssignmentError, GradebookError, SandboxError) as error:
+            self._fail(str(error))
+        except OSError as error:
+            self._fail(disk_trouble(error))
 
-    def _expect_in_gradebook(self) -> None:
+    def _start(self, root: Path) -> None:
+        tasks, store, excluded = self.tasks(), Store(root), self.coursedir.student_id_exclude.split(",")
+        with open_gradebook(self.coursedir) as gradebook:
+            recorder = self._recorder(gradebook)
+            for task in tasks:
+                if task.student not in excluded and (graded := self._grade(store, task)):
+                    self._keep(root, task, graded, recorder)
+                    self.graded[task.student] = graded.notes
+                if self.reporting:
+                    self.reporting(task.student)
+        if not self.graded and not tasks:
+            where = f"{self.coursedir.submitted_directory}/{self.coursedir.student_id}/{self.coursedir.assignment_id}"
+            self._fail(f"nothing to grade in {where}")
+
+    def _fail(self, message: str) -> NoReturn:
+        self.log.error("%s", message)
+        raise NbGraderException(message)
+
+    def expect_gradebook(self) -> None:
+        """Raise GradebookError or AssignmentError now rather than after hours of running."""
+        with open_gradebook(self.coursedir) as gradebook:
+            self._recorder(gradebook).try_to_write()
+
+    def _recorder(self, gradebook: Gradebook) -> Recorder:
         name = self.coursedir.assignment_id
-        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
-            if name not in {known.name for known in gradebook.assignments}:
-                raise AssignmentError(f"assignment {name} is not in the gradebook; run make release")
+        try:
+            recorder = Recorder(gradebook, name)
+        except KeyError:
+            raise AssignmentError(f"assignment {name} is not in the gradebook; run make release") from None
+        if missing := sorted(set(Assignment(name, Path(self.coursedir.root)).exercises) - set(recorder.graded)):
+            raise AssignmentError(f"cell {missing[0]} of {name} is not in the gradebook; run make release")
+        return recorder
 
     def tasks(self) -> list[Task]:
         """One task for each submission of the assignment, by student."""
@@ -86,49 +107,93 @@ class SafeAutograde(Autograde):
         assignment = Assignment(self.coursedir.assignment_id, root)
         seed = Store(root).secret_seed() if self.seed is None else self.seed
         found = submissions(root / self.coursedir.submitted_directory, assignment.name)
-        pattern = self.coursedir.student_id
         return [
-            Task(assignment, student, folder, seed, self.policy, self.limits, self.unsafe_no_sandbox)
-            for student, folder in found.items()
-            if fnmatch.fnmatchcase(student, pattern)
+            Task(assignment, student, found[student], seed, self.policy, self.limits, self.unsafe_no_sandbox)
+            for student in self.students()
         ]
 
-    def _stage(self, root: Path, task: Task) -> bool:
-        """Write the graded notebook where nbgrader will look for it; False when only a stored one would do."""
-        store, prepared = Store(root), prepare(task)
+    def students(self) -> list[str]:
+        """Who handed in this assignment and is meant by the command."""
+        found = submissions(
+            Path(self.coursedir.root) / self.coursedir.submitted_directory, self.coursedir.assignment_id
+        )
+        return [student for student in found if fnmatch.fnmatchcase(student, self.coursedir.student_id)]
+
+    def waiting(self) -> tuple[list[str], list[str]]:
+        """Students whose submissions would be run, and those whose were before."""
+        store, waiting, known = Store(Path(self.coursedir.root)), [], []
+        for task in self.tasks():
+            (waiting if store.get(prepare(task).key) is None else known).append(task.student)
+        return waiting, known
+
+    def _grade(self, store: Store, task: Task) -> Graded | None:
+        """The graded submission; None when only a stored one would do."""
+        prepared = prepare(task)
         record = store.get(prepared.key)
+        if record is None and task.student in self.lost:
+            record = nothing_ran(prepared, self.lost[task.student])
         if record is None:
             if self.stored_only:
                 self.log.warning("%s: not executed yet in this form; run make grade", task.student)
-                return False
+                return None
             record = run(prepared)
             store.put(prepared.key, record)
         for note in prepared.notes:
             self.log.warning("%s", note)
-        folder = root / FOLDER / "staged" / task.student / task.assignment.name
-        folder.mkdir(parents=True)
-        (folder / f"{task.assignment.name}.ipynb").write_text(nbformat.writes(finish(prepared, record).notebook))
-        if timestamp := _timestamp(task.folder):
-            (folder / "timestamp.txt").write_text(timestamp)
-        return True
+        return finish(prepared, record)
 
-    def init_destination(self, assignment_id: str, student_id: str) -> bool:
-        """Whether to record this submission: always, unless the very same graded notebook is there already."""
-        name = f"{assignment_id}.ipynb"
-        old = Path(self._format_dest(assignment_id, student_id)) / name
-        new = Path(self._format_source(assignment_id, student_id)) / name
-        if old.exists() and _content(old) != _content(new):
-            self.log.info("%s: regraded, since the submission or its verdict changed", student_id)
-            shutil.rmtree(old.parent)  # nbgrader would skip what it has graded once
-        return super().init_destination(assignment_id, student_id)
+    def _keep(self, root: Path, task: Task, graded: Graded, recorder: Recorder) -> None:
+        """Gradebook first, notebook last: only with the notebook in place does a submission count as done."""
+        name = task.assignment.name
+        folder = Path(self.coursedir.format_path(self.coursedir.autograded_directory, task.student, name))
+        path, timestamp = root / folder / f"{name}.ipynb", _timestamp(task.folder)
+        same = _content(path) == json.loads(nbformat.writes(graded.notebook))["cells"]
+        if same and not self.force and recorder.holds(task.student, graded.notebook):
+            return
+        recorder.record(task.student, graded.notebook, timestamp)
+        if recorder.due:
+            self._penalise(task.student, graded.notebook)
+        for source in self._files_of_source(root, name):
+            write_atomically(path.parent / source.name, source.read_bytes())
+        if timestamp:
+            write_atomically(path.parent / "timestamp.txt", timestamp.encode())
+        write_atomically(path, nbformat.writes(graded.notebook).encode())
+        self.set_permissions(name, task.student)
+
+    def _penalise(self, student: str, notebook: NotebookNode) -> None:
+        name = self.coursedir.assignment_id
+        names = {"student": student, "assignment": name, "notebook": name, "db_url": self.coursedir.db_url}
+        AssignLatePenalties(parent=self).preprocess(notebook, {"nbgrader": names})
+
+    def _files_of_source(self, root: Path, name: str) -> list[Path]:
+        folder = root / self.coursedir.source_directory / name
+        return [path for path in folder.iterdir() if path.is_file() and path.suffix != ".ipynb"]
 
 
 def course(root: Path, assignment: str, students: str = "*") -> CourseDirectory:
-    """nbgrader's description of the course in `root`, for one assignment and the students of a pattern."""
+    """nbgrader's description of the course in `root`, for one assignment and the students of a pattern.
+
+    What root/nbgrader_config.py says of the CourseDirectory (its db_url) holds here too.
+    """
     root = root.resolve()
-    directory = CourseDirectory(root=str(root), db_url=f"sqlite:///{root / 'gradebook.db'}", course_id="prooflm")
-    directory.assignment_id, directory.student_id = assignment, students
+    directory = CourseDirectory(root=str(root), course_id="prooflm", config=configuration(root))
+    directory.root, directory.assignment_id, directory.student_id = str(root), assignment, students
     return directory
+
+
+def configuration(root: Path) -> Config:
+    """What nbgrader_config.py in `root` says; nothing where there is none."""
+    if not (root / CONFIG).exists():
+        return Config()
+    return PyFileConfigLoader(CONFIG, path=str(root)).load_config()
+
+
+def disk_trouble(error: OSError) -> str:
+    """One line on a file that cannot be written or read, and what to do."""
+    kept = "; what was run is kept, and the same command goes on from there"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"the disk is full: make room and run the same command again ({error.strerror}: {error.filename}){kept}"
+    return f"{error.strerror or error}: {error.filename}{kept}" if error.filename else f"{error}{kept}"
 
 
 def submissions(submitted: Path, assignment: str) -> dict[str, Path]:
@@ -139,10 +204,10 @@ def submissions(submitted: Path, assignment: str) -> dict[str, Path]:
 
 
 def _content(path: Path) -> list | None:
-    """The cells of a notebook we wrote; None when the file is torn."""
+    """The cells of a notebook we wrote; None when there is none or the file is torn."""
     try:
         return json.loads(path.read_bytes())["cells"]
-    except (ValueError, KeyError):
+    except (OSError, ValueError, KeyError):
         return None
 
 

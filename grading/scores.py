@@ -1,10 +1,15 @@
 """What the gradebook and the graded notebooks say of a class, in one table."""
 
 import json
+from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nbgrader.api import Gradebook
+from nbgrader.api import Assignment, Grade, GradeCell, SubmittedAssignment, SubmittedNotebook
+from nbgrader.coursedir import CourseDirectory
+from sqlalchemy import select
+
+from grading.record import open_gradebook
 
 
 @dataclass(frozen=True)
@@ -22,32 +27,51 @@ class Score:
         return sum(self.code.values())
 
 
-def scores(root: Path, assignment: str) -> list[Score]:
-    """Every student's score, by student; empty where the assignment was never graded."""
-    if not (root / "gradebook.db").exists():
-        return []
-    with Gradebook(f"sqlite:///{root / 'gradebook.db'}") as gradebook:
-        if assignment not in {known.name for known in gradebook.assignments}:
-            return []
-        found = [_score(root, assignment, submission) for submission in gradebook.assignment_submissions(assignment)]
-    return sorted(found, key=lambda score: score.student)
+def scores(directory: CourseDirectory) -> list[Score]:
+    """Every student's score in the course's assignment, by student; empty where it was never graded.
+
+    Raises GradebookError.
+    """
+    query = (
+        select(
+            SubmittedAssignment.student_id,
+            GradeCell.name,
+            GradeCell.cell_type,
+            GradeCell.max_score,
+            Grade.auto_score,
+            Grade.needs_manual_grade,
+        )
+        .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+        .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
+        .join(GradeCell, GradeCell.id == Grade.cell_id)
+        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+        .where(Assignment.name == directory.assignment_id)
+        .order_by(SubmittedAssignment.student_id, GradeCell.name)
+    )
+    by_student = defaultdict(list)
+    with open_gradebook(directory) as gradebook:
+        for student, *grade in gradebook.db.execute(query):
+            by_student[student].append(grade)
+    return [_score(directory, student, grades) for student, grades in by_student.items()]
 
 
-def _score(root: Path, assignment: str, submission) -> Score:
-    grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
-    code = {g.name: g.auto_score for g in grades if g.auto_score is not None and g.cell.cell_type == "code"}
-    most = sum(g.max_score_gradecell for g in grades if g.name in code)
-    student = submission.student.id
-    findings = _findings(root / "autograded" / student / assignment / f"{assignment}.ipynb")
-    return Score(student, code, most, any(g.needs_manual_grade for g in grades), findings)
+def _score(directory: CourseDirectory, student: str, grades: list) -> Score:
+    counted = [(name, most, auto) for name, kind, most, auto, _ in grades if kind == "code" and auto is not None]
+    code = {name: auto for name, _, auto in counted}
+    name = directory.assignment_id
+    folder = directory.format_path(directory.autograded_directory, student, name)
+    findings = _findings(Path(directory.root) / folder / f"{name}.ipynb")
+    return Score(student, code, sum(most for _, most, _ in counted), any(waits for *_, waits in grades), findings)
 
 
 def _findings(path: Path) -> dict[str, str]:
     """What each test cell that lost points was first told: the likely mistake, else what was found."""
-    if not path.exists():
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    except (OSError, ValueError, KeyError):
         return {}
     told = {}
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+    for cell in cells:
         marks = cell["metadata"].get("nbgrader", {})
         if marks.get("grade") and not marks.get("solution") and cell["cell_type"] == "code":
             text = "".join("".join(output.get("text", "")) for output in cell["outputs"])

@@ -1,0 +1,184 @@
+"""Write graded submissions to nbgrader's gradebook: each in one transaction, and nothing twice.
+
+nbgrader's own way opens the gradebook seven times a submission and commits after each cell; a grader that is killed
+between two commits leaves half a grade behind, and the next run takes the submission for done. The rows are the same.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+from nbformat import NotebookNode
+from nbgrader.api import (
+    Assignment,
+    BaseCell,
+    Comment,
+    Grade,
+    Gradebook,
+    Notebook,
+    Student,
+    SubmittedAssignment,
+    SubmittedNotebook,
+)
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task, parse_utc
+from sqlalchemy import insert, select, update
+from sqlalchemy.exc import DBAPIError
+
+GRADED, ANSWERED = ("GradeCell", "TaskCell"), ("SolutionCell", "TaskCell")  # kinds of cells that get a row each
+REMEDIES = {  # what databases say, and what to do
+    "locked": "another program is writing to it; let it finish or close it",
+    "readonly": "give yourself the right to write it and its folder",
+    "read-only": "give yourself the right to write it",
+    "permission denied": "give yourself the right to write it",
+    "unable to open": "see whether its folder is there and may be written",
+    "full": "the disk is full: make room",
+    "disk i/o": "see whether the disk is full or failing",
+    "malformed": "restore it from a backup; grades are written again from what was run",
+    "not a database": "restore it from a backup; grades are written again from what was run",
+    "connect": "see whether the database server runs and db_url is right",
+}
+
+
+class GradebookError(Exception):
+    """The gradebook cannot be read or written; the message is one line with the remedy."""
+
+
+@contextmanager
+def open_gradebook(directory: CourseDirectory) -> Iterator[Gradebook]:
+    """The course's gradebook. Raises GradebookError for whatever the database refuses within the block."""
+    try:
+        with Gradebook(directory.db_url, directory.course_id) as gradebook:
+            yield gradebook
+    except DBAPIError as error:
+        said = " ".join(str(error.orig).split())
+        remedy = next((what for sign, what in REMEDIES.items() if sign in said.lower()), "see to the database")
+        message = f"the gradebook cannot be used ({said}): {remedy}, then run the same command again; nothing is lost"
+        raise GradebookError(message) from None
+
+
+class Recorder:
+    """Writes submissions of one assignment, whose one notebook has its name.
+
+    Raises KeyError when the gradebook does not know the assignment.
+    """
+
+    def __init__(self, gradebook: Gradebook, name: str) -> None:
+        self.db = gradebook.db
+        row = self.db.execute(
+            select(Assignment.id, Assignment.duedate, Notebook.id)
+            .join(Notebook, Notebook.assignment_id == Assignment.id)
+            .where(Assignment.name == name, Notebook.name == name)
+        ).first()
+        if row is None:
+            raise KeyError(name)
+        self.assignment, self.due, self.notebook = row
+        cells = select(BaseCell.id, BaseCell.name, BaseCell.type).where(BaseCell.notebook_id == self.notebook)
+        kinds = self.db.execute(cells.order_by(BaseCell.name)).all()
+        self.graded = {cell: cell_id for cell_id, cell, kind in kinds if kind in GRADED}
+        self.answered = {cell: cell_id for cell_id, cell, kind in kinds if kind in ANSWERED}
+        self.students = set(self.db.scalars(select(Student.id)))
+        theirs = select(SubmittedAssignment.student_id, SubmittedAssignment.id, SubmittedNotebook.id).join(
+            SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id
+        )
+        rows = self.db.execute(theirs.where(SubmittedNotebook.notebook_id == self.notebook))
+        self.submitted = {student: (submission, notebook) for student, submission, notebook in rows}
+        self.grades: dict[str, dict[str, float | None]] = defaultdict(dict)  # submitted notebook -> cell -> points
+        marks = select(Grade.notebook_id, Grade.cell_id, Grade.auto_score).join(
+            SubmittedNotebook, SubmittedNotebook.id == Grade.notebook_id
+        )
+        for notebook, cell, points in self.db.execute(marks.where(SubmittedNotebook.notebook_id == self.notebook)):
+            self.grades[notebook][cell] = points
+        self.db.rollback()  # ends the reading
+
+    def try_to_write(self) -> None:
+        """Change nothing, but fail now where recording would fail later."""
+        self.db.execute(
+            update(Student).where(Student.id == "").values(first_name=None),
+            execution_options={"synchronize_session": False},
+        )
+        self.db.rollback()
+
+    def holds(self, student: str, notebook: NotebookNode) -> bool:
+        """Whether the gradebook has just these points for the student, every one of them."""
+        recorded = self.grades.get(self.submitted.get(student, ("", ""))[1], {})
+        wanted = {self.graded[name]: points for name, points in _points(notebook).items()}
+        return bool(recorded) and recorded == wanted
+
+    def record(self, student: str, notebook: NotebookNode, timestamp: str) -> None:
+        """The submission's rows as nbgrader would write them, all or none. A person's marks stay."""
+        try:
+            _, mine = self._expect_submission(student, timestamp)
+            points = _points(notebook)
+            for name, value in points.items():
+                by_hand = True if value is None else Grade.manual_score.is_not(None)  # a person is to look (again)
+                where = (Grade.notebook_id == mine, Grade.cell_id == self.graded[name])
+                self.db.execute(
+                    update(Grade).where(*where).values(auto_score=value, needs_manual_grade=by_hand),
+                    execution_options={"synchronize_session": False},
+                )
+            for name, text in _comments(notebook).items():
+                where = (Comment.notebook_id == mine, Comment.cell_id == self.answered[name])
+                self.db.execute(
+                    update(Comment).where(*where).values(auto_comment=text),
+                    execution_options={"synchronize_session": False},
+                )
+            self.db.commit()
+        except BaseException:
+            self.db.rollback()
+            self.submitted.pop(student, None)
+            raise
+        self.grades[mine] = {self.graded[name]: value for name, value in points.items()}
+
+    def _expect_submission(self, student: str, timestamp: str) -> tuple[str, str]:
+        when = {"timestamp": parse_utc(timestamp)} if timestamp else {}
+        if student in self.submitted:
+            submission, mine = self.submitted[student]
+            if when:
+                self.db.execute(
+                    update(SubmittedAssignment).where(SubmittedAssignment.id == submission).values(**when),
+                    execution_options={"synchronize_session": False},
+                )
+            self._add_rows(Grade, mine, self.graded.values() - self.grades[mine].keys())  # of cells released later
+            return submission, mine
+        submission, mine = _new_id(), _new_id()
+        if student not in self.students:
+            self.db.execute(insert(Student.__table__).values(id=student))
+            self.students.add(student)
+        self.db.execute(
+            insert(SubmittedAssignment.__table__).values(
+                id=submission, assignment_id=self.assignment, student_id=student, **when
+            )
+        )
+        self.db.execute(
+            insert(SubmittedNotebook.__table__).values(id=mine, assignment_id=submission, notebook_id=self.notebook)
+        )
+        self._add_rows(Grade, mine, self.graded.values())
+        self._add_rows(Comment, mine, self.answered.values())
+        self.submitted[student] = submission, mine
+        return submission, mine
+
+    def _add_rows(self, kind: type, notebook: str, cells: Iterable[str]) -> None:
+        if rows := [{"id": _new_id(), "notebook_id": notebook, "cell_id": cell} for cell in cells]:
+            self.db.execute(insert(kind.__table__), rows)
+
+
+def _points(notebook: NotebookNode) -> dict[str, float | None]:
+    """Points by grade_id, as nbgrader reads them from a graded notebook; None where a person decides."""
+    return {cell.metadata.nbgrader.grade_id: determine_grade(cell)[0] for cell in notebook.cells if is_grade(cell)}
+
+
+def _comments(notebook: NotebookNode) -> dict[str, str | None]:
+    """nbgrader's remark by grade_id of an answer that was left as released."""
+    comments = {}
+    for cell in notebook.cells:
+        if is_solution(cell) or is_task(cell):
+            marks = cell.metadata.nbgrader
+            untouched = not is_task(cell) and marks.get("checksum") == compute_checksum(cell)
+            comments[marks.grade_id] = "No response." if untouched else None
+    return comments
+
+
+def _new_id() -> str:
+    return uuid4().hex
