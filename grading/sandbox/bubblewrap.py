@@ -49,14 +49,23 @@ def environment() -> dict[str, str]:
 def interpreter_paths() -> list[Path]:
     """Folders of the running interpreter and its virtual environment, outer ones first.
 
-    Raises SandboxError if one of them is the root of the file system.
+    Raises SandboxError for one that others' files share: the root of the file system, a temporary folder, the course.
     """
     given = [Path(path) for path in (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)]
     given.append(Path(sys.executable).resolve().parent.parent)
     paths = {path for prefix in given for path in (prefix, prefix.resolve())} - {Path("/usr")}  # SYSTEM has it
-    if Path("/") in paths:
-        raise SandboxError("the Python interpreter's prefix is '/', so that exposing it would expose everything")
+    for path in map(Path, ("/", *inside.PRIVATE)):
+        if path in paths:
+            raise SandboxError(f"the Python interpreter's prefix is '{path}', so that exposing it would expose all there")
+    if hidden_path() in paths:
+        raise SandboxError("the virtual environment is the course's own folder; make it anew in a folder below, as .venv")
     return sorted(paths)
+
+
+def hidden_path() -> Path:
+    """What must not be seen should it lie where the interpreter is: this package, or the course around it."""
+    package = Path(__file__).resolve().parents[1]
+    return package if package.parent.name in ("site-packages", "dist-packages") else package.parent
 
 
 def fresh_user() -> int | None:
@@ -95,19 +104,20 @@ def _arguments(read_only_paths: Iterable[Path], file_bytes: int, capabilities: S
             yield from ("--ro-bind-try", str(path), str(path))
     shown = [(path, path) for path in interpreter_paths()]
     shown += [(Path(path).resolve(), Path(PACKAGES, Path(path).name)) for path in read_only_paths]
+    yield from ("--proc", "/proc", "--dev", "/dev")
+    for path in inside.PRIVATE:  # first, so that an interpreter that lies there can be shown
+        yield from ("--perms", "1777", "--size", str(file_bytes), "--tmpfs", path)
+    empty = []
     for source, target in shown:
         # bind would give missing parents the mode of the source's, and a fresh user could not pass them
         for parent in reversed(target.parents[:-1]):
             yield from ("--perms", "0755", "--dir", str(parent))
         yield from ("--ro-bind", str(source), str(target))
-    ours = Path(__file__).resolve().parents[1]
-    for source, target in shown:  # the answers, should the package be installed where the interpreter is
-        if ours.is_relative_to(source):
-            hidden = str(target / ours.relative_to(source))
-            yield from ("--tmpfs", hidden, "--remount-ro", hidden)
-    yield from ("--proc", "/proc", "--dev", "/dev")
-    for path in (inside.TEMPORARY, inside.SHARED_MEMORY):
-        yield from ("--perms", "1777", "--size", str(file_bytes), "--tmpfs", path)
+        if hidden_path().is_relative_to(source):
+            empty.append(str(target / hidden_path().relative_to(source)))
+            yield from ("--tmpfs", empty[-1])
+    for path in empty:  # last: the interpreter may lie in one
+        yield from ("--remount-ro", path)
     for name, value in environment().items():
         yield from ("--setenv", name, value)
 

@@ -25,9 +25,10 @@ import struct
 import sys
 
 WORK, TEMPORARY, SHARED_MEMORY = "/tmp/work", "/tmp", "/dev/shm"
+PRIVATE = (TEMPORARY, SHARED_MEMORY)
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = (
     0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)  # fmt: skip
-MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 0x1000, 0x4000, 0x40000
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 4, 22, 38, 2
 CAPABILITY_VERSION_3 = 0x20080522
 
@@ -86,10 +87,24 @@ def mount_private(uid, file_bytes):
     owner = uid if os.geteuid() == 0 else os.geteuid()
     call("mount", None, b"/", None, MS_REC | MS_PRIVATE, None)
     options = f"size={file_bytes},nr_inodes=65536,mode=1777,uid={owner}".encode()
-    for path in (TEMPORARY, SHARED_MEMORY):
+    for path in PRIVATE:
+        kept = {place: os.open(place, os.O_PATH) for place in mounts_below(path)}
         call("mount", b"tmpfs", path.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, options)
+        for place, number in kept.items():  # an interpreter that lies there
+            os.makedirs(place, mode=0o755)
+            call("mount", f"/proc/self/fd/{number}".encode(), place, None, MS_BIND | MS_REC, None)
+            os.close(number)
     call("mount", b"devpts", b"/dev/pts", b"devpts", MS_NOSUID | MS_NOEXEC, b"newinstance,ptmxmode=0666,mode=620")
     call("mount", b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None)
+
+
+def mounts_below(path):
+    """Where something is mounted on the file system that is mounted at `path`."""
+    with open("/proc/self/mountinfo", "rb") as file:  # number, parent's number, device, root, place
+        lines = [line.split()[:5] for line in file]
+    tops = [number for number, _, _, _, place in lines if os.fsdecode(place) == path]
+    # blanks and the like are written as octal numbers
+    return [place.decode("unicode_escape").encode("latin-1") for _, parent, _, _, place in lines if parent in tops]
 
 
 def drop_privileges(uid):
@@ -187,10 +202,11 @@ def run_kernel(connection, request, listeners):
     os.makedirs(WORK, mode=0o700)
     os.chdir(WORK)
     for name, content in request["files"].items():
-        if os.path.dirname(name):
-            os.makedirs(os.path.dirname(name), exist_ok=True)
-        with open(name, "xb") as file:
-            file.write(base64.b64decode(content))
+        with contextlib.suppress(OSError):  # a file that finds no place is missing, as it would be anywhere
+            if os.path.dirname(name):
+                os.makedirs(os.path.dirname(name), exist_ok=True)
+            with open(name, "xb") as file:
+                file.write(base64.b64decode(content))
     connection.sendall(b"\0")
     if not connection.recv(1):
         os._exit(1)
@@ -347,6 +363,7 @@ def become_child(control, socket_number, stderr_number):
 
 def main():
     role, number, *rest = sys.argv[1:]
+    os.umask(0o022)  # the way to what is shown must be open to a fresh user
     if role == "probe":
         drop_privileges(int(number))
         check_walls()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from grading.sandbox.policy import Policy
 
 TICKS, PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 INODE_BYTES = 1024  # kernel memory of an empty file on a tmpfs, rounded up
+SOCKET_BYTES = 1 << 18  # that one may queue (net.core.wmem_default, rounded up); the filter forbids to ask for more
 INTERVAL_SECONDS = 0.05
 GONE = (FileNotFoundError, ProcessLookupError)  # a process that ended while we looked
 
@@ -39,10 +41,24 @@ def family(pid: int) -> Iterator[int]:
                 yield from family(int(child))
 
 
-def _cpu_seconds(pid: int) -> float:
-    """Processor time of a process and of those that it has buried."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / TICKS
+class Processor:
+    """Processor time of a family, with that of members who ended and were buried by nobody who counts it."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[int, str], float] = {}  # by process: a number may be given again
+        self._ended = 0.0
+
+    def seconds(self, pids: list[int]) -> float:
+        """Seconds up to now, less what a process used after it was last looked at."""
+        alone, buried = {}, 0.0
+        for pid in pids:
+            with contextlib.suppress(*GONE):
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                alone[pid, fields[19]] = sum(map(int, fields[11:13])) / TICKS
+                buried += sum(map(int, fields[13:15])) / TICKS
+        self._ended += sum(used for process, used in self._last.items() if process not in alone)
+        self._last = alone
+        return sum(alone.values()) + max(self._ended, buried)
 
 
 def _threads(pid: int) -> int:
@@ -50,8 +66,13 @@ def _threads(pid: int) -> int:
 
 
 def _resident(pid: int) -> int:
-    """Resident bytes, shared pages included: cheap, and never less than the proportional size."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+    """Resident bytes, shared pages included (cheap, and never less than the proportional size), and page tables."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE + _tables(pid)
+
+
+def _tables(pid: int) -> int:
+    """Bytes of the tables by which memory is found: they are a process's own and part of no other size."""
+    return int(Path(f"/proc/{pid}/status").read_text().partition("\nVmPTE:")[2].partition("kB")[0] or 0) * 1024
 
 
 def _proportional(pid: int) -> int:
@@ -60,7 +81,7 @@ def _proportional(pid: int) -> int:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except PermissionError:
         return _resident(pid)
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0) + _tables(pid)
 
 
 def _total(measure: Callable[[int], float], pids: list[int]) -> float:
@@ -77,16 +98,23 @@ def _stored(descriptor: int) -> int:
     return (status.f_blocks - status.f_bfree) * status.f_frsize + (status.f_files - status.f_ffree) * INODE_BYTES
 
 
-def excess(policy: Policy, init: int, seconds: float, file_systems: list[int]) -> str | None:
+def _queued(pid: int) -> int:
+    """The most that the sockets of the process's network may hold for nobody who reads."""
+    with contextlib.suppress(*GONE):
+        return int(Path(f"/proc/{pid}/net/sockstat").read_text().split()[2]) * SOCKET_BYTES
+    return 0
+
+
+def excess(policy: Policy, init: int, seconds: float, file_systems: list[int], processor: Processor) -> str | None:
     """The limit that a sandbox has passed, in words, or None."""
     if seconds > policy.wall_seconds:
         return f"ran longer than {policy.wall_seconds:g} s"
     pids = list(family(init))
-    if _total(_cpu_seconds, pids) > policy.cpu_seconds:
+    if processor.seconds(pids) > policy.cpu_seconds:
         return f"used more than {policy.cpu_seconds} s of processor time"
     if _total(_threads, pids) > 2 * policy.processes:  # the hard limit is exact; this is for kernels without it
         return f"ran more than {policy.processes} processes and threads"
-    room = policy.memory_bytes - sum(map(_stored, file_systems))
+    room = policy.memory_bytes - sum(map(_stored, file_systems)) - _queued(init)
     if _total(_resident, pids) > room and _total(_proportional, pids) > room:
         return f"used more than {policy.memory_bytes / 2**20:g} MiB of memory"
     return None
@@ -103,17 +131,21 @@ def watch(
 ) -> bytes:
     """Call ``stop(reason)`` once when a limit is passed; return the end of the output when the sandbox is gone.
 
-    ``output`` is read at a fixed pace, so that a flood there costs its writer time, not us.
+    ``output`` is read at a fixed pace, so that a flood there costs its writer time, not us. After a look that took
+    long, as at many processes with many mappings, we rest as long.
     """
-    poller, tail, stopped = select.poll(), b"", False
+    poller, tail, stopped, took = select.poll(), b"", False, 0.0
+    processor = Processor()
     poller.register(init_pidfd, select.POLLIN)
     os.set_blocking(output, False)
     while True:
-        gone = poller.poll(INTERVAL_SECONDS * 1000)
+        gone = poller.poll(max(INTERVAL_SECONDS, took) * 1000)
         with contextlib.suppress(BlockingIOError):
             tail = (tail + os.read(output, 1 << 16))[-4096:]
         if gone:
             return tail
-        if not stopped and (reason := excess(policy, init, seconds(), file_systems)):
+        started = time.monotonic()
+        if not stopped and (reason := excess(policy, init, seconds(), file_systems, processor)):
             stop(reason)
             stopped = True
+        took = time.monotonic() - started

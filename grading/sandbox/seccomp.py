@@ -34,10 +34,11 @@ DENIED = {
     "syslog": (103, 116), "quotactl": (179, 60), "quotactl_fd": (443, 443),
 }  # fmt: skip
 CLONE, CLONE3 = (56, 220), (435, 435)
-SOCKET, SOCKETPAIR, IOCTL = (41, 198), (53, 199), (16, 29)
+SOCKET, SOCKETPAIR, IOCTL, SETSOCKOPT = (41, 198), (53, 199), (16, 29), (54, 208)
 SOCKET_IOCTLS = 0x8900, 0x8A00  # SIOCGIFCONF and the like
 AUDIT_ARCH = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column above, kernel's name for it
 CLONE_NEW_ANYTHING = 0x7E020000  # CLONE_NEWNS | NEWCGROUP | NEWUTS | NEWIPC | NEWUSER | NEWPID | NEWNET
+SOL_SOCKET, SO_SNDBUF, SO_SNDBUFFORCE = 1, 7, 32
 AF_UNIX, AF_NETLINK, NETLINK_ROUTE = 1, 16, 0
 
 LOAD, JUMP_EQUAL, JUMP_GE, JUMP_SET, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -96,6 +97,17 @@ def program(machine: str | None = None) -> bytes:
         (JUMP_GE, 1, 0, SOCKET_IOCTLS[1]),
         (RETURN, 0, 0, _fail(errno.EPERM)),
         (RETURN, 0, 0, ALLOW),
+    )  # fmt: skip
+    # what sockets hold for nobody is counted by their number, so no one may hold more
+    unless(
+        JUMP_EQUAL, SETSOCKOPT[column],
+        (LOAD, 0, 0, ARGUMENT[1]),
+        (JUMP_EQUAL, 0, 3, SOL_SOCKET),
+        (LOAD, 0, 0, ARGUMENT[2]),
+        (JUMP_EQUAL, 2, 0, SO_SNDBUF),
+        (JUMP_EQUAL, 1, 0, SO_SNDBUFFORCE),
+        (RETURN, 0, 0, ALLOW),
+        (RETURN, 0, 0, _fail(errno.EPERM)),
     )  # fmt: skip
     code.append((RETURN, 0, 0, ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)

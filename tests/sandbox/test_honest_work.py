@@ -50,6 +50,11 @@ def test_files_of_the_assignment_are_there_and_may_be_changed(new_box):
     assert box.run("open('data/corpus.txt', 'a').write('!'); print(open('data/corpus.txt').read())").text == "to be!\n"
 
 
+def test_file_that_finds_no_place_is_missing_and_the_kernel_starts(new_box):
+    box = new_box(files={"a": b"1", "a/b": b"2", "n" * 300: b"3", "c": b"4"})
+    assert box.run("import os\nprint(sorted(os.listdir()))").text == "['a', 'c']\n"
+
+
 def test_read_only_packages_can_be_imported_and_not_changed(new_box, tmp_path):
     package = tmp_path / "edition" / "lesson_kit"
     package.mkdir(parents=True)

@@ -16,14 +16,18 @@ NOBODY_SPECIAL = "54321"
 def test_every_attack_fails_for_an_ordinary_user_too():
     root = Path(__file__).parents[2]
     command = [str(bubblewrap.executable()), "--dev-bind", "/", "/", "--tmpfs", "/tmp", "--chmod", "1777", "/tmp"]
-    for path in bubblewrap.interpreter_paths():  # a Python in root's home is out of others' reach: open the way to it
-        blocked = [parent for parent in path.parents if not parent.stat().st_mode & 1]
-        if blocked:
-            top = blocked[-1]
-            between = [str(parent) for parent in reversed(path.parents) if parent.is_relative_to(top) and parent != top]
-            command += ["--tmpfs", str(top), "--chmod", "0755", str(top)]
-            for folder in between:
-                command += ["--perms", "0755", "--dir", folder]
+    emptied = {Path("/tmp")}
+    places = [path for path in bubblewrap.interpreter_paths() if not path.is_relative_to(root)]
+    for path in (root, *places):  # what lies there or out of others' reach, as in root's home
+        closed = [parent for parent in path.parents if parent in emptied or not parent.stat().st_mode & 1]
+        if closed:
+            top = closed[-1]
+            if top not in emptied:
+                command += ["--tmpfs", str(top), "--chmod", "0755", str(top)]
+                emptied.add(top)
+            for folder in reversed(path.parents):
+                if folder.is_relative_to(top) and folder != top:
+                    command += ["--perms", "0755", "--dir", str(folder)]
             command += ["--ro-bind", str(path), str(path)]
     command += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--die-with-parent", "--"]
     command += ["setpriv", f"--reuid={NOBODY_SPECIAL}", f"--regid={NOBODY_SPECIAL}", "--clear-groups"]

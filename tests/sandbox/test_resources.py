@@ -162,6 +162,74 @@ while True:
     assert ended_because(box) == "used more than 2 s of processor time"
 
 
+def test_processor_time_of_processes_that_nobody_buries_counts(new_box):
+    box = new_box(cpu_seconds=2, wall_seconds=30)
+    answer = box.run("""
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+while True:
+    if os.fork() == 0:
+        end = time.process_time() + 0.2
+        while time.process_time() < end:
+            pass
+        os._exit(0)
+    time.sleep(0.25)
+""")
+    assert answer.error == "dead"
+    assert ended_because(box) == "used more than 2 s of processor time"
+
+
+def test_page_tables_count_as_memory(new_box):
+    """A page for each two megabytes of an empty mapping, which no process and no file owns."""
+    box = new_box(memory_bytes=384 * MEBIBYTE)
+    answer = box.run("""
+import ctypes, mmap
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+for _ in range(64):
+    start = libc.mmap(None, 1 << 35, mmap.PROT_READ, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, -1, 0)
+    libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(1 << 35), 15)  # no huge pages
+    for offset in range(0, 1 << 35, 1 << 21):
+        ctypes.c_char.from_address(start + offset).value
+""")
+    assert answer.error == "dead"
+    assert ended_because(box) == "used more than 384 MiB of memory"
+
+
+def test_what_sockets_hold_counts_as_memory(new_box):
+    box = new_box(memory_bytes=384 * MEBIBYTE, wall_seconds=30)
+    answer = box.run("""
+import os, socket, time
+for _ in range(16):
+    if os.fork() == 0:
+        pairs = [socket.socketpair() for _ in range(100)]
+        for end in [end for pair in pairs for end in pair]:
+            end.setblocking(False)
+            try:
+                while True:
+                    end.send(bytes(65536))
+            except BlockingIOError:
+                pass
+        time.sleep(60)
+time.sleep(60)
+""")
+    assert answer.error == "dead"
+    assert ended_because(box) == "used more than 384 MiB of memory"
+
+
+def test_sockets_cannot_ask_to_hold_more(box):
+    answer = box.run("""
+import socket
+for option in (socket.SO_SNDBUF, 32):
+    try:
+        socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, option, 1 << 22)
+    except PermissionError:
+        print("refused")
+""")
+    assert answer.text == "refused\nrefused\n"
+
+
 def test_loop_that_ignores_signals_is_ended(new_box):
     box = new_box(wall_seconds=3)
     answer = box.run("""
