@@ -2,6 +2,7 @@
 
 import io
 import json
+import lzma
 import os
 import tarfile
 import zipfile
@@ -296,3 +297,80 @@ def test_names_of_strangers_cannot_forge_report_lines(tmp_path):
     (tmp_path / "a\nbob: p4.ipynb: fine").write_text("")
     _, (note,) = read_folder(tmp_path, "ada")
     assert "\n" not in str(note)
+
+
+def test_halves_of_characters_do_not_reach_the_graded_notebook(source, submission):
+    submission.cells[2].source = "x = '\ud800', '\ud83d\ude00'"
+    data = json.dumps(submission).encode()
+    intake = take_in({"p4.ipynb": data}, source, "p4", "ada")
+    assert intake.notebook.cells[2].source == "x = '\ufffd', '\U0001f600'"
+    nbformat.writes(intake.notebook).encode()
+
+
+@pytest.mark.parametrize("cell", ["{}", "[]", '{"cell_type":"code"}'])
+def test_cells_in_great_number_are_refused_at_once(source, cell):
+    data = ('{"cells":[' + f"{cell}," * 900_000 + "{}]}").encode()
+    (note,) = take_in({"p4.ipynb": data}, source, "p4", "ada").notes
+    assert "parts" in note.problem
+    data = ('{"cells":[' + f"{cell}," * 20_000 + "{}]}").encode()
+    (note,) = take_in({"p4.ipynb": data}, source, "p4", "ada").notes
+    assert "20001 cells" in note.problem
+
+
+@pytest.mark.parametrize("stem", ["copy-" * 45, "copy" * 60, "p4" + " (1)" * 50, " " * 200, "-_ " * 80, "p4 - Copy (2)"])
+def test_no_name_takes_long_to_look_at(source, submission, stem):
+    take_in({f"{stem}x.ipynb": json.dumps(submission).encode()}, source, "p4", "ada")
+
+
+def test_a_name_is_a_file_or_a_folder(tmp_path):
+    with zipfile.ZipFile(tmp_path / "w.zip", "w") as archive:
+        for name in ("a", "a/b", "c/d/e", "c/d", "c", "x" * 300, "y/" * 1500 + "z", "n" * 255):
+            archive.writestr(name, "1")
+    files, notes = read_folder(tmp_path, "ada")
+    assert sorted(files) == ["a", "c/d/e", "n" * 255]
+    assert len(notes) == 5
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar.gz", "tar.bz2", "tar.xz"])
+@pytest.mark.parametrize("place", [3, 40, 100, 400, -30, -5])
+def test_a_torn_archive_is_one_note(tmp_path, kind, place):
+    content = os.urandom(1000)
+    whole = io.BytesIO()
+    if kind == "zip":
+        with zipfile.ZipFile(whole, "w", zipfile.ZIP_LZMA if place % 2 else zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("data.bin", content)
+    else:
+        with tarfile.open(fileobj=whole, mode=f"w:{kind[4:]}") as archive:
+            member = tarfile.TarInfo("data.bin")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    data = bytearray(whole.getvalue())
+    data[place] ^= 0xFF
+    data[place + 1] ^= 0xFF
+    (tmp_path / f"w.{kind}").write_bytes(data)
+    (tmp_path / "other.txt").write_text("read")
+    files, notes = read_folder(tmp_path, "ada")
+    assert files["other.txt"] == b"read" and len(notes) <= 1
+
+
+def test_a_swelling_archive_is_not_unpacked_to_its_end(tmp_path):
+    """One member that says it is large, and is: a thousand times what may be read, in a small file."""
+    caps = Caps(file_bytes=1000, total_bytes=100_000)
+    member = tarfile.TarInfo("zeros")
+    member.size = 200_000_000
+    second = tarfile.TarInfo("second")
+    packer = lzma.LZMACompressor()
+    parts = [packer.compress(member.tobuf())]
+    parts += [packer.compress(bytes(1_000_000)) for _ in range(200)]
+    parts += [packer.compress(second.tobuf() + bytes(1024)), packer.flush()]
+    (tmp_path / "w.tar.xz").write_bytes(b"".join(parts))
+    files, notes = read_folder(tmp_path, "ada", caps)
+    assert files == {} and any("broken" in note.problem for note in notes)
+
+
+def test_an_archive_that_lists_a_million_members_is_not_listed(tmp_path):
+    with zipfile.ZipFile(tmp_path / "w.zip", "w") as archive:
+        for number in range(2100):
+            archive.writestr(f"{number}", "")
+    files, (note,) = read_folder(tmp_path, "ada")
+    assert files == {} and "too many members" in note.problem

@@ -1,6 +1,9 @@
 """Read a student's folder: regular files only, within caps, archives unpacked in memory."""
 
+import bz2
+import gzip
 import io
+import lzma
 import os
 import stat
 import tarfile
@@ -11,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from grading.intake.notes import Note
 
+NAME_BYTES = 255  # of one part of a path, as file systems have it
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 IGNORED_FOLDERS = frozenset({".ipynb_checkpoints", "__pycache__", ".git", "__MACOSX"})
 IGNORED_FILES = frozenset({".DS_Store", "Thumbs.db", "timestamp.txt"})
@@ -32,8 +36,10 @@ class _Reader:
     def __init__(self, student: str, caps: Caps) -> None:
         self.student, self.caps = student, caps
         self.files: dict[str, bytes] = {}
+        self.folders: set[PurePosixPath] = set()
         self.notes: list[Note] = []
-        self.total = 0
+        self.total = self.read = 0  # bytes kept, and those read in vain too
+        self.unpacked = 0  # bytes that came out of compressed archives
 
     def leave_out(self, name: str, problem: str, remedy: str = "it was left out") -> None:
         if len(self.notes) < self.caps.files:  # a folder of a million links gets no million lines
@@ -44,12 +50,17 @@ class _Reader:
             return self.leave_out(name, "the name occurs twice", "the first was used")
         if len(self.files) >= self.caps.files:
             return self.leave_out(name, f"more than {self.caps.files} files")
-        room = min(self.caps.file_bytes, self.caps.total_bytes - self.total)
+        path = PurePosixPath(name)
+        if self.folders.intersection([path]) or any(str(parent) in self.files for parent in path.parents):
+            return self.leave_out(name, "the name is that of a file and of a folder", "the first was used")
+        room = min(self.caps.file_bytes, self.caps.total_bytes - self.total, 4 * self.caps.total_bytes - self.read)
         data = stream.read(room + 1)  # sizes that a header claims are not believed
+        self.read += min(len(data), room)
         if len(data) > room:
             return self.leave_out(name, f"larger than the {room} bytes that may still be read")
         self.files[name] = data
         self.total += len(data)
+        self.folders.update(path.parents)
 
 
 def read_folder(folder: Path, student: str, caps: Caps | None = None) -> tuple[dict[str, bytes], list[Note]]:
@@ -97,6 +108,8 @@ def _walk(folder: Path, reader: _Reader, depth: int = 0) -> Iterator[Path]:
 
 def _unsafe_name(name: str) -> str:
     parts = PurePosixPath(name).parts
+    if any(len(part.encode(errors="replace")) > NAME_BYTES for part in parts) or len(name) > 8 * NAME_BYTES:
+        return "a name that is too long"
     if name.startswith("/") or "\\" in name or ".." in parts or not parts or ":" in parts[0]:
         return "a path that leads out of the submission"
     return "" if name.isprintable() else "a name with control or undecodable characters"
@@ -114,7 +127,19 @@ def _read_file(path: Path, name: str, reader: _Reader) -> None:
             return reader.add(name, stream)
         if os.fstat(descriptor).st_size > reader.caps.total_bytes:
             return reader.leave_out(name, "the archive is larger than a submission may be")
+        if name.lower().endswith(".zip") and _members(stream) > 10 * reader.caps.files:
+            return reader.leave_out(name, "the archive has too many members")
         _unpack(stream, name, reader)
+
+
+def _members(stream: io.BufferedReader) -> int:
+    """Members that a zip archive lists, counted before a list of them takes memory."""
+    count, end = 0, b""
+    while chunk := stream.read(1 << 20):
+        count += (end + chunk).count(b"PK\x01\x02")
+        end = chunk[-3:]
+    stream.seek(0)
+    return count
 
 
 def _unpack(stream: io.BufferedReader, name: str, reader: _Reader) -> None:
@@ -124,18 +149,28 @@ def _unpack(stream: io.BufferedReader, name: str, reader: _Reader) -> None:
             _unpack_zip(stream, name, reader)
         else:
             _unpack_tar(stream, name, reader)
-    except (
-        zipfile.BadZipFile,
-        tarfile.TarError,
-        OSError,
-        EOFError,
-        ValueError,
-        NotImplementedError,
-        RuntimeError,
-    ):
+    except Exception:  # these libraries fail in many ways on a hostile archive
         reader.leave_out(
             name, "the archive is broken, encrypted or of an unknown kind", "ask for plain files"
         )
+
+
+class _Unpacking(io.RawIOBase):
+    """A decompressed stream that ends with an error once it gave more than all of a submission may be."""
+
+    def __init__(self, stream: io.BufferedReader, reader: _Reader) -> None:
+        magic = stream.peek(6)
+        kinds = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+        self.stream = next((opened(stream) for start, opened in kinds.items() if magic.startswith(start)), stream)
+        self.reader = reader
+
+    def read(self, size: int = -1) -> bytes:
+        left = 2 * self.reader.caps.total_bytes - self.reader.unpacked
+        if not 0 <= size <= left:
+            raise ValueError("the archive is larger than a submission may be")
+        data = self.stream.read(size)
+        self.reader.unpacked += len(data)
+        return data
 
 
 def _unpack_zip(stream: io.BufferedReader, name: str, reader: _Reader) -> None:
@@ -152,9 +187,9 @@ def _unpack_zip(stream: io.BufferedReader, name: str, reader: _Reader) -> None:
 
 
 def _unpack_tar(stream: io.BufferedReader, name: str, reader: _Reader) -> None:
-    with tarfile.open(fileobj=stream, mode="r:*") as archive:
+    with tarfile.open(fileobj=_Unpacking(stream, reader), mode="r|") as archive:
         for seen, member in enumerate(archive):
-            if seen > 10 * reader.caps.files or archive.offset > 4 * reader.caps.total_bytes:
+            if seen > 10 * reader.caps.files:
                 return reader.leave_out(name, "the archive has too many members", "the first ones were read")
             if member.isdir() or _is_clutter(member.name):
                 continue

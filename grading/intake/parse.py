@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import nbformat
 
+MAX_PARTS = 500_000  # lists and dictionaries of a file: small ones take far more memory than text
+MAX_CELLS = 10_000
 CONFLICT = re.compile(r"^(<{7}|>{7}|={7})( |$)", re.MULTILINE)
 
 
@@ -27,6 +29,8 @@ def parse_notebook(data: bytes) -> list[Cell]:
         text = data.decode(json.detect_encoding(data))
     except UnicodeDecodeError:
         raise ValueError("the text is in no encoding that notebooks use (UTF-8, UTF-16, UTF-32)") from None
+    if text.count("{") + text.count("[") > MAX_PARTS:
+        raise ValueError(f"the file has more than {MAX_PARTS} parts, as no notebook has")
     try:
         content = json.loads(text.removeprefix("\ufeff"))
     except (json.JSONDecodeError, RecursionError, ValueError) as error:
@@ -56,6 +60,8 @@ def _raw_cells(content: object) -> list:
     cells = content.get("cells")
     if not isinstance(cells, list):
         raise ValueError("the file is JSON but has no list of cells")
+    if len(cells) > MAX_CELLS:
+        raise ValueError(f"the file has {len(cells)} cells, which no notebook has")
     return [cell for cell in cells if isinstance(cell, dict)]
 
 
@@ -67,8 +73,13 @@ def _cell(cell: dict) -> Cell:
     marks = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     grade_id = marks.get("grade_id") if isinstance(marks, dict) else None
     return Cell(
-        source=source.replace("\r\n", "\n").replace("\r", "\n") if isinstance(source, str) else "",
+        source=_sound(source).replace("\r\n", "\n").replace("\r", "\n") if isinstance(source, str) else "",
         is_code=cell.get("cell_type") == "code",
         grade_id=grade_id if isinstance(grade_id, str) else "",
         id=cell["id"] if isinstance(cell.get("id"), str) else "",
     )
+
+
+def _sound(text: str) -> str:
+    """The text with halves of characters joined or, where they are alone, replaced: they can be in no file."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -18,7 +18,8 @@ from grading.intake.parse import CONFLICT, Cell, parse_notebook
 
 MAX_EXTRA_CELLS = 200
 MAX_CELL_CHARACTERS = 1_000_000
-COPY_MARKS = re.compile(r"(\s*\(\d+\)|[-_ ]*copy[-_ ]?\d*)+$", re.IGNORECASE)  # "p4 (1)", "p4-Copy1"
+# "p4 (1)", "p4-Copy1"; each mark begins in one way only, so that no name takes long to look at
+COPY_MARKS = re.compile(r"(\s*\(\d+\)|[-_ ]*copy([-_ ]?\d+)?)+$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -169,9 +170,11 @@ def _extras(
 ) -> dict[str, list[NotebookNode]]:
     """The student's own code cells by the id of source's cell that they follow ("" before the first)."""
     extras: dict[str, list[NotebookNode]] = {}
+    by_grade_id = {_grade_id(wanted): wanted for wanted in reversed(source.cells) if _grade_id(wanted)}
+    by_id = {wanted.id: wanted for wanted in reversed(source.cells)}
     place, count = "", 0
     for cell in cells:
-        origin = next((wanted for wanted in source.cells if _is_same(cell, wanted)), None)
+        origin = by_grade_id.get(cell.grade_id) if cell.grade_id else by_id.get(cell.id)
         if origin is not None:
             place = origin.id
             if _grade_id(origin) or cell.source.strip() == origin.source.strip():
