@@ -67,49 +67,38 @@ def second_opinion(theorem, text):
         places = [place for place, word in enumerate(words) if word in RULES]
         if len(places) != 1 or " ".join(words[: places[0]]) != goal:
             return False
-        rule, helper = words[places[0]], " ".join(words[places[0] + 1 :])
-        if is_formula(helper) == (rule in ("and", "imp")) or (rule in ("and", "imp") and helper):
+        rule, source = words[places[0]], " ".join(words[places[0] + 1 :])
+        if is_formula(source) != (rule == "from") or (source and rule != "from"):
             return False
-        match rule:
-            case "and":
-                return any(
-                    f"{left} & {right}" == goal and proves(bare(left), known) and proves(bare(right), known)
-                    for left, right in cuts(goal, "&")
-                )
-            case "imp":
-                return any(
-                    f"{left} -> {right}" == goal and proves(bare(right), (*known, bare(left)))
-                    for left, right in cuts(goal, "->")
-                )
-            case "mp":
-                return proves(f"{held(helper)} -> {held(goal)}", known) and proves(helper, known)
-            case "left":
-                return proves(f"{held(goal)} & {held(helper)}", known)
-            case "right":
-                return proves(f"{held(helper)} & {held(goal)}", known)
+        cut = [(bare(left), word, bare(right)) for left, word, right in cuts(source or goal)]
+        match rule, cut:
+            case "and", [(left, "&", right)]:
+                return proves(left, known) and proves(right, known)
+            case "imp", [(left, "->", right)]:
+                return proves(right, (*known, left))
+            case "from", [(left, "&", right)]:
+                return goal in (left, right) and proves(source, known)
+            case "from", [(left, "->", right)]:
+                return goal == right and proves(source, known) and proves(left, known)
+        return False
 
     return proves(show(theorem.goal), tuple(map(show, theorem.premises))) and end == "end" and next(rest, None) is None
 
 
-RULES = ("mp", "left", "right", "and", "imp")
-
-
-def held(text):
-    """A formula as it stands inside another."""
-    return f"( {text} )" if " " in text else text
+RULES = ("from", "and", "imp")
 
 
 def bare(text):
     return text[2:-2] if text.startswith("( ") else text
 
 
-def cuts(goal, connective):
-    """The one way to cut a formula at its outermost connective, if it is that."""
-    words = goal.split(" ")
+def cuts(text):
+    """The one way to cut a formula's text at its outermost connective, none if it is an atom."""
+    words, depth = text.split(" "), 0
     for place, word in enumerate(words):
-        left, right = " ".join(words[:place]), " ".join(words[place + 1 :])
-        if word == connective and all(is_formula(bare(part)) and held(bare(part)) == part for part in (left, right)):
-            yield left, right
+        depth += (word == "(") - (word == ")")
+        if depth == 0 and word in ("&", "->"):
+            yield " ".join(words[:place]), word, " ".join(words[place + 1 :])
 
 
 def is_formula(text):
@@ -183,25 +172,28 @@ def test_a_proof_proves_its_own_theorem_only(one, other):
 
 
 THEOREM = parse_theorem("p -> q, q -> r, p & s |- p -> ( r & s )")
-PROOF = "p -> ( r & s ) imp\nr & s and\nr mp q\nq mp p\ns right p\nend"
+PROOF = "p -> ( r & s ) imp\nr & s and\nr from q -> r\nq from p -> q\ns from p & s\nend"
 FAULTS = {
-    ("r mp q", "r mp p"): "line 4: the open goal is 'p -> r', the line says 'q'",
-    ("r mp q", "r mp"): "line 3: mp names a second formula",
-    ("r mp q", "r left q"): "line 4: the open goal is 'r & q', the line says 'q'",
-    ("r mp q", "r and"): "line 3: and does not give 'r'",
-    ("r mp q", "r imp"): "line 3: imp does not give 'r'",
-    ("r mp q", "r since q"): "line 3: expected 'goal rule' or 'goal rule formula', found 'r since q'",
-    ("r mp q", "q mp q"): "line 3: the open goal is 'r', the line says 'q'",
-    ("r & s and", "r & s and s"): "line 2: and names no second formula",
-    ("r & s and", "r & s imp"): "line 2: imp does not give 'r & s'",
+    ("r from q -> r", "r from p -> r"): "line 4: the open goal is 'p -> r', the line says 'q'",
+    ("r from q -> r", "r from q"): "line 3: 'r' does not follow so: 'r from q'",
+    ("r from q -> r", "r from r -> q"): "line 3: 'r' does not follow so",
+    ("r from q -> r", "r from q & s"): "line 3: 'r' does not follow so",
+    ("r from q -> r", "r from r & q"): "line 4: the open goal is 'r & q', the line says 'q'",
+    ("r from q -> r", "r from"): "line 3: expected 'goal and', 'goal imp' or 'goal from formula', found 'r from'",
+    ("r from q -> r", "r and"): "line 3: 'r' does not follow so: 'r and'",
+    ("r from q -> r", "r imp"): "line 3: 'r' does not follow so: 'r imp'",
+    ("r from q -> r", "r since q -> r"): "line 3: expected",
+    ("r from q -> r", "q from q -> r"): "line 3: the open goal is 'r', the line says 'q'",
+    ("r & s and", "r & s and s"): "line 2: expected",
+    ("r & s and", "r & s imp"): "line 2: 'r & s' does not follow so",
     ("p -> ( r & s ) imp\n", ""): "line 1: the open goal is 'p -> ( r & s )', the line says 'r & s'",
-    ("s right p\n", ""): "proof: 's' is left to prove",
-    ("s right p", "s right r"): "proof: 'r & s' is left to prove",
-    ("r mp q\nq mp p\ns right p", "s right p\nr mp q\nq mp p"): "line 3: the open goal is 'r', the line says 's'",
+    ("s from p & s\n", ""): "proof: 's' is left to prove",
+    ("s from p & s", "s from r & s"): "proof: 'r & s' is left to prove",
+    ("r from q -> r\nq from p -> q\ns", "s from p & s\nr from q -> r\ns"): "line 3: the open goal is 'r', the line says 's'",
     ("\nend", ""): "proof: the last line must be 'end'",
     ("\nend", "\nend\nend"): "line 6: expected",
-    ("\nend", "\np left s\nend"): "line 6: nothing is left to prove",
-    ("q mp p", "q mp p ->"): "formula 'p  -> '",
+    ("\nend", "\np from p & s\nend"): "line 6: nothing is left to prove",
+    ("q from p -> q", "q from p -> q ->"): "formula 'p  ->  q  -> '",
 }
 
 
@@ -216,7 +208,7 @@ def test_a_fault_is_named_with_its_line(fault):
 
 
 def test_the_converse_of_an_implication_is_no_proof():
-    assert not is_proof(parse_theorem("p -> q, q |- p"), "p mp q\nend")
+    assert not is_proof(parse_theorem("p -> q, q |- p"), "p from p -> q\nend")
 
 
 def test_an_empty_proof_proves_what_is_known_and_nothing_else():
@@ -237,7 +229,7 @@ def test_an_assumption_is_known_below_its_own_implication_only():
 def test_a_circle_never_closes():
     theorem = parse_theorem("p -> q, q -> p |- p")
     for turns in range(1, 6):
-        assert not is_proof(theorem, "p mp q\nq mp p\n" * turns + "end")
+        assert not is_proof(theorem, "p from q -> p\nq from p -> q\n" * turns + "end")
 
 
 @pytest.mark.parametrize("text", ["p", "", "p |-", "|-", "p, |- q", "p |- q |- r", "p\n\nq\n|- r"])
@@ -307,4 +299,4 @@ def test_a_word_without_token_is_named():
 
 def test_a_line_is_written_as_it_is_read():
     assert str(Line(parse_formula("p -> q"), "imp")) == "p -> q imp"
-    assert str(Line("p", "left", parse_formula("q -> r"))) == "p left q -> r"
+    assert str(Line("p", "from", parse_formula("q -> p"))) == "p from q -> p"

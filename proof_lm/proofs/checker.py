@@ -8,12 +8,12 @@ nothing open:
     p & r                     premise (part of the theorem)
     |- q & r                  the goal (part of the theorem)
     q & r and                 A & B from A and B
-    q mp p                    B from A -> B, which is known here, and A
-    p left r                  A from A & B, which is known here
-    r right p                 B from A & B
+    q from p -> q             B from A -> B, which is known here, and A, which is next
+    p from p & r              A from A & B, or B from A & B
+    r from p & r
     end
 
-A fifth rule proves an implication: `A -> B imp` from B, for whose proof A may be assumed. These are Gentzen's
+A third rule proves an implication: `A -> B imp` from B, for whose proof A may be assumed. These are Gentzen's
 introduction and elimination rules for the two connectives (Untersuchungen über das logische Schließen, 1935),
 read from the conclusion to what it rests on, as a proof assistant's tactics are.
 """
@@ -23,34 +23,23 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from proof_lm.proofs.formulas import (
-    Compound,
-    Formula,
-    ProofError,
-    Theorem,
-    conjunction,
-    implication,
-    parse_formula,
-    show,
-)
+from proof_lm.proofs.formulas import Compound, Formula, ProofError, Theorem, parse_formula, show
 
-# A second formula follows the rule where goal and rule do not tell what the goal follows from.
-ELIMINATIONS, INTRODUCTIONS = ("mp", "left", "right"), ("and", "imp")
-RULES = (*ELIMINATIONS, *INTRODUCTIONS)
+RULES = ("from", "and", "imp")
 END = "end"
-RULE = re.compile(rf"(.*?) ({'|'.join(RULES)})(?: (.*))?")
+LINE = re.compile("(.*?) (?:(and|imp)|(from) (.*))")  # `from` alone needs telling what the goal follows from
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a proof: a goal, the rule that it follows by, and the formula that an elimination brings in."""
+    """One line of a proof: a goal, the rule that it follows by, and for `from` the formula that is taken apart."""
 
     goal: Formula
     rule: str
-    helper: Formula | None = None
+    source: Formula | None = None
 
     def __str__(self) -> str:
-        return f"{show(self.goal)} {self.rule}" + ("" if self.helper is None else f" {show(self.helper)}")
+        return f"{show(self.goal)} {self.rule}" + ("" if self.source is None else f" {show(self.source)}")
 
 
 def write_proof(lines: list[Line]) -> str:
@@ -104,25 +93,21 @@ def _next(goals: list[tuple[Formula, frozenset[Formula]]]) -> tuple[Formula, fro
 
 def _parts(line: Line, number: int) -> list[Formula]:
     """What the line's goal follows from by its rule; `ProofError` if the rule does not give such a goal."""
-    match line.rule, line.goal:
-        case "mp", goal:
-            return [implication(line.helper, goal), line.helper]
-        case "left", goal:
-            return [conjunction(goal, line.helper)]
-        case "right", goal:
-            return [conjunction(line.helper, goal)]
+    match line.rule, line.source or line.goal:
         case "and", Compound(left, "&", right):
             return [left, right]
         case "imp", Compound(_, "->", right):
             return [right]
-    raise ProofError(f"line {number}: {line.rule} does not give {show(line.goal)!r}")
+        case "from", Compound(left, "&", right) if line.goal in (left, right):
+            return [line.source]
+        case "from", Compound(condition, "->", right) if line.goal == right:
+            return [line.source, condition]
+    raise ProofError(f"line {number}: {show(line.goal)!r} does not follow so: {str(line)!r}")
 
 
 def _parse_line(row: str, number: int) -> Line:
-    found = RULE.fullmatch(row)
+    found = LINE.fullmatch(row)
     if not found:
-        raise ProofError(f"line {number}: expected 'goal rule' or 'goal rule formula', found {row!r}")
-    goal, rule, helper = found.groups()
-    if (helper is None) != (rule in INTRODUCTIONS):
-        raise ProofError(f"line {number}: {rule} names {'no' if helper else 'a'} second formula, found {row!r}")
-    return Line(parse_formula(goal), rule, None if helper is None else parse_formula(helper))
+        raise ProofError(f"line {number}: expected 'goal and', 'goal imp' or 'goal from formula', found {row!r}")
+    goal, introduction, elimination, source = found.groups()
+    return Line(parse_formula(goal), introduction or elimination, parse_formula(source) if elimination else None)

@@ -61,12 +61,11 @@ def theorems(
 
 
 class _Node(NamedTuple):
-    """A formula, its rule ('given' for a premise or an assumption), the nodes it follows from, an outside formula."""
+    """A formula, the rule that it follows by ('given' for a premise or an assumption) and the nodes it follows from."""
 
     formula: Formula
     rule: str = "given"
     parts: tuple[_Node, ...] = ()
-    helper: Formula | None = None
 
 
 class _Unsuitable(Exception):
@@ -141,20 +140,17 @@ class _Draft:
                 return _Node(goal, "imp", (self.grow(goal.right, lines - 1, (*assumed, goal.left), path),))
             case "mp":
                 condition = self.helper(room, list(assumed))
-                most = lines - 1 if len(atoms_of(condition)) < room else 0  # lines for a rule with room to come from
+                most = lines - 1 if len(atoms_of(condition)) < room else 0  # lines for a source with room to come from
                 first = most if condition in assumed else self.rng.randint(0, most)
-                rule = self.grow(implication(condition, goal), first, assumed, path, take_apart=True)
-                given = self.grow(condition, lines - 1 - first, assumed, path)
-                return _Node(goal, "mp", (rule, given), condition)
+                source = self.grow(implication(condition, goal), first, assumed, path, take_apart=True)
+                return _Node(goal, "from", (source, self.grow(condition, lines - 1 - first, assumed, path)))
             case side:
                 pairs = [known for known in assumed if isinstance(known, Compound) and known.connective == "&"]
                 if side == "left":
-                    other = self.helper(room, [known.right for known in pairs if known.left == goal])
-                    pair = conjunction(goal, other)
+                    pair = conjunction(goal, self.helper(room, [known.right for known in pairs if known.left == goal]))
                 else:
-                    other = self.helper(room, [known.left for known in pairs if known.right == goal])
-                    pair = conjunction(other, goal)
-                return _Node(goal, side, (self.grow(pair, lines - 1, assumed, path, take_apart=True),), other)
+                    pair = conjunction(self.helper(room, [known.left for known in pairs if known.right == goal]), goal)
+                return _Node(goal, "from", (self.grow(pair, lines - 1, assumed, path, take_apart=True),))
 
     def finish(self, tree: _Node) -> tuple[Theorem, list[Line]]:
         """The theorem that the tree proves, its premises shuffled with a distractor or none, and the tree as lines."""
@@ -185,4 +181,5 @@ def _as_lines(node: _Node) -> list[Line]:
     """The tree in the order that `check_proof` asks for: a goal, then what it follows from, part by part."""
     if node.rule == "given":
         return []
-    return [Line(node.formula, node.rule, node.helper), *(line for part in node.parts for line in _as_lines(part))]
+    source = node.parts[0].formula if node.rule == "from" else None
+    return [Line(node.formula, node.rule, source), *(line for part in node.parts for line in _as_lines(part))]
