@@ -13,6 +13,7 @@ MAX_TEXT = 20_000  # characters of one output
 MAX_OUTPUTS = 50  # of one cell
 MAX_IMAGE_BYTES = 2 * 2**20
 MAX_IMAGE_PIXELS = 16_000_000
+MAX_NOTEBOOK_PIXELS = 80_000_000  # of all pictures: each is decoded and written anew, which takes time
 IMAGES = {"image/png": "PNG", "image/jpeg": "JPEG"}
 CONTROL = re.compile(r"[^\x20-\x7e\n\t\u00a0-\ud7ff\ue000-\uffff\U00010000-\U0010ffff]|[\u202a-\u202e\u2066-\u2069]")
 
@@ -20,11 +21,25 @@ CONTROL = re.compile(r"[^\x20-\x7e\n\t\u00a0-\ud7ff\ue000-\uffff\U00010000-\U001
 QUOTED = re.compile(r"(?P<fence>~{3,})text\n(?P<text>.*)\n(?P=fence)", re.DOTALL)  # what quote_prose writes
 
 
+class Room:
+    """How many pixels of pictures a notebook may still show."""
+
+    def __init__(self) -> None:
+        self.pixels = MAX_NOTEBOOK_PIXELS
+
+    def take(self, pixels: int) -> bool:
+        """Whether there is room for that many, which it then takes."""
+        fits = pixels <= min(self.pixels, MAX_IMAGE_PIXELS)
+        self.pixels -= pixels if fits else 0
+        return fits
+
+
 def make_inert(notebook: NotebookNode) -> NotebookNode:
     """The same notebook, changed in place: outputs reduced to text and pictures, answers in prose quoted."""
+    room = Room()
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            cell.outputs = inert_outputs(cell.outputs)
+            cell.outputs = inert_outputs(cell.outputs, room)
         elif cell.metadata.get("nbgrader", {}).get("solution"):
             cell.source = quote_prose(cell.source)
             cell.pop("attachments", None)
@@ -42,16 +57,20 @@ def quote_prose(text: str) -> str:
     return f"{fence}text\n{_plain(text)}\n{fence}"
 
 
-def inert_outputs(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """Text and validated PNG or JPEG of the first MAX_OUTPUTS outputs; a line says what was left out."""
-    kept = [inert for output in outputs[:MAX_OUTPUTS] if (inert := _inert_output(output))]
+def inert_outputs(outputs: list[NotebookNode], room: Room | None = None) -> list[NotebookNode]:
+    """Text and validated PNG or JPEG of the first MAX_OUTPUTS outputs; a line says what was left out.
+
+    `room` is what all cells of a notebook share.
+    """
+    room = room or Room()
+    kept = [inert for output in outputs[:MAX_OUTPUTS] if (inert := _inert_output(output, room))]
     if len(outputs) > MAX_OUTPUTS:
         text = f"[{len(outputs) - MAX_OUTPUTS} more outputs were left out]\n"
         kept.append(nbformat.v4.new_output("stream", name="stderr", text=text))
     return kept
 
 
-def _inert_output(output: NotebookNode) -> NotebookNode | None:
+def _inert_output(output: NotebookNode, room: Room) -> NotebookNode | None:
     new = nbformat.v4.new_output
     if output.output_type == "stream":
         name = "stderr" if output.get("name") == "stderr" else "stdout"
@@ -64,7 +83,7 @@ def _inert_output(output: NotebookNode) -> NotebookNode | None:
         return None
     data = {"text/plain": _plain(output.data["text/plain"])} if "text/plain" in output.data else {}
     for mime, form in IMAGES.items():
-        if picture := _picture(output.data.get(mime), form):
+        if picture := _picture(output.data.get(mime), form, room):
             data[mime] = picture
     return new("display_data", data=data) if data else None
 
@@ -75,7 +94,7 @@ def _plain(text: object) -> str:
     return clean if len(clean) <= MAX_TEXT else f"{clean[:MAX_TEXT]}\n[the rest was left out]\n"
 
 
-def _picture(content: object, form: str) -> str:
+def _picture(content: object, form: str, room: Room) -> str:
     """The picture decoded and written anew, so that nothing rides along; empty when it is not one."""
     if not isinstance(content, str) or len(content) > MAX_IMAGE_BYTES * 4 // 3:
         return ""
@@ -83,7 +102,7 @@ def _picture(content: object, form: str) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             image = Image.open(io.BytesIO(base64.b64decode(content)), formats=[form])
-            if image.width * image.height > MAX_IMAGE_PIXELS:
+            if not room.take(image.width * image.height):
                 return ""
             plain = image.convert("RGB" if form == "JPEG" else "RGBA")
     except Exception:  # a decoder fails in many ways on a hostile file; each means that it is no picture

@@ -114,6 +114,17 @@ def test_real_pictures_stay_and_false_ones_go():
         )
 
 
+def test_pictures_of_a_notebook_share_their_room():
+    """Each is small to send and large to decode."""
+    buffer = io.BytesIO()
+    Image.new("1", (4000, 4000)).save(buffer, "PNG")
+    large = new_output("display_data", data={"image/png": base64.b64encode(buffer.getvalue()).decode()})
+    small = new_output("display_data", data={"image/png": picture("PNG")})
+    notebook = new_notebook(cells=[new_code_cell(outputs=[large, small] * 4) for _ in range(5)])
+    shown = [output for cell in make_inert(notebook).cells for output in cell.outputs]
+    assert len(shown) == 5 * 4 + 4  # all small ones and as many large ones as there is room for
+
+
 def test_a_flood_is_cut_and_says_so():
     many = inert_outputs([new_output("stream", text="x")] * (MAX_OUTPUTS + 5))
     assert len(many) == MAX_OUTPUTS + 1 and "5 more outputs" in many[-1].text

@@ -6,6 +6,8 @@ import time
 
 import pytest
 
+from grading.sandbox.manager import has_form
+
 MEBIBYTE = 1 << 20
 
 
@@ -294,6 +296,43 @@ app.iopub_thread.send_multipart([b"topic", b"<IDS|MSG>", b"no signature", b"{", 
 time.sleep(30)
 """)
     assert answer.error == "dead"
+    assert ended_because(box) == "sent a message that is no Jupyter message"
+
+
+MALFORMED = [
+    ("stream", {}), ("stream", {"name": "stdout", "text": 5}), ("display_data", []), ("display_data", {"data": {}}),
+    ("update_display_data", {"data": {}, "metadata": {}, "transient": 5}), ("error", {"ename": "a"}), ("status", None),
+    ("clear_output", {}), ("execute_result", "x"), ("display_data", {"data": [], "metadata": {}}), (5, {}),
+    ("execute_reply", {"status": "ok", "user_expressions": 5}),
+    ("execute_reply", {"status": "ok", "user_expressions": {"answer": []}}),
+    ("execute_reply", {"status": "ok", "user_expressions": {"answer": {"data": 5}}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "content"), MALFORMED)
+def test_message_without_its_fields_has_no_form(kind, content):
+    rest = {"header": {}, "parent_header": {}, "metadata": {}}
+    assert not has_form({"msg_type": kind, "content": content, **rest})
+    assert not has_form({"msg_type": "status", "content": {"execution_state": "idle"}, **rest, "parent_header": []})
+    assert has_form({"msg_type": "status", "content": {"execution_state": "idle"}, **rest})
+
+
+def test_message_without_its_fields_ends_the_kernel(new_box):
+    box = new_box(wall_seconds=20)
+    answer = box.run("""
+import time
+kernel = get_ipython().kernel
+kernel.session.send(kernel.iopub_socket, "stream", {}, parent=kernel.get_parent())
+time.sleep(30)
+""")
+    assert answer.error == "dead"
+    assert ended_because(box) == "sent a message that is no Jupyter message"
+
+
+def test_reply_without_its_fields_ends_the_kernel(new_box):
+    box = new_box(wall_seconds=20)
+    box.run("get_ipython().user_expressions = lambda names: {'answer': {'data': 5}}")
+    assert box.run("1").error == "dead"
     assert ended_because(box) == "sent a message that is no Jupyter message"
 
 
