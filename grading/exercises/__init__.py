@@ -7,7 +7,7 @@ from functools import cache
 
 from grading.exercise import Exercise
 
-PROBLEM_SETS = ("p4", "p4_numpy_block", "p4_torch_block", "p4_backward", "p4_variants")
+PROBLEM_SETS = ("p4", "p4_numpy_block", "p4_torch_block", "p4_backward", "p4_variants", "p5")
 
 
 @cache

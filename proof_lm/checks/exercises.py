@@ -11,7 +11,7 @@ from proof_lm.checks.progress import Progress
 from proof_lm.checks.solutions import written_solution
 
 # Modules of proof_lm.checks that define EXERCISES.
-PROBLEM_SETS = ("p4", "p4_numpy_block", "p4_torch_block", "p4_backward", "p4_variants")
+PROBLEM_SETS = ("p4", "p4_numpy_block", "p4_torch_block", "p4_backward", "p4_variants", "p5")
 COURSE = Path(__file__).parents[2]  # the folder that holds proof_lm
 _passed: dict[str, bool] = {}  # in this session: exercise -> its public properties all hold
 
