@@ -10,6 +10,8 @@ lock: ## resolve requirements.txt anew and write every version to constraints.tx
 
 .PHONY: release grade regrade feedback formgrader solutions demo
 NBGRADER := $(VENV_PYTHON) -m nbgrader
+# A gradebook on a server is none of our files: make release once enters the assignments there.
+GRADEBOOK := $(if $(shell grep -s '^c.CourseDirectory.db_url' nbgrader_config.py),,gradebook.db)
 # What these targets are about; one problem set alone: make release ASSIGNMENT=p4
 ASSIGNMENTS = $(or $(ASSIGNMENT),$(notdir $(patsubst %/,%,$(wildcard source/*/))))
 
@@ -17,10 +19,11 @@ release: $(INSTALLED) ## write source/ to release/ without solutions and hidden 
 	@for set in $(ASSIGNMENTS); do \
 		$(NBGRADER) generate_assignment "$$set" --force --log-level=ERROR && echo "release/$$set" || exit 1; done
 
-grade: $(INSTALLED) | gradebook.db ## run and judge what lies in submitted/, write the gradebook (STUDENTS='a*')
-	@$(VENV_PYTHON) -m grading grade $(ASSIGNMENT) $(if $(STUDENTS),--students '$(STUDENTS)')
+grade: $(INSTALLED) | $(GRADEBOOK) ## run and judge what lies in submitted/, write the gradebook (STUDENTS='a*', SCHEDULER=tcp://...)
+	@$(VENV_PYTHON) -m grading grade $(ASSIGNMENT) $(if $(STUDENTS),--students '$(STUDENTS)') \
+		$(if $(SCHEDULER),--scheduler '$(SCHEDULER)')
 
-regrade: $(INSTALLED) | gradebook.db ## judge stored answers again after a test was corrected; runs no notebook
+regrade: $(INSTALLED) | $(GRADEBOOK) ## judge stored answers again after a test was corrected; runs no notebook
 	@$(VENV_PYTHON) -m grading regrade $(ASSIGNMENT) $(if $(STUDENTS),--students '$(STUDENTS)')
 
 feedback: $(INSTALLED) ## write a page for each graded submission to feedback/
@@ -29,11 +32,11 @@ feedback: $(INSTALLED) ## write a page for each graded submission to feedback/
 		test ! -d "$$graded" || { $(NBGRADER) generate_feedback "$$set" --force --log-level=ERROR && \
 			echo "feedback/*/$$set" || exit 1; break; }; done; done
 
-formgrader: $(INSTALLED) | gradebook.db ## open the formgrader: read answers in words, see grades
+formgrader: $(INSTALLED) | $(GRADEBOOK) ## open the formgrader: read answers in words, see grades
 	@exec $(VENV_PYTHON) -m jupyterlab $(LAB_FLAGS) --ServerApp.answer_yes=True --ServerApp.root_dir=. \
 		--LabApp.default_url=/formgrader
 
-solutions: $(INSTALLED) | gradebook.db ## write solved, executed notebooks to solutions/, for after the deadline
+solutions: $(INSTALLED) | $(GRADEBOOK) ## write solved, executed notebooks to solutions/, for after the deadline
 	@for set in $(ASSIGNMENTS); do \
 		$(NBGRADER) generate_solution "$$set" --force --log-level=ERROR && echo "solutions/$$set" || exit 1; done
 

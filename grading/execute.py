@@ -5,6 +5,7 @@ Two kernels, since what a probe brings into a process could be stored by it and 
 
 import ast
 import asyncio
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from nbformat import NotebookNode
 from grading.exercise import Exercise
 from grading.sandbox import Policy, SandboxedKernelManager
 
+# nothing that is put together: a syntax tree takes far more memory than its text
+ONE_STRING = re.compile(r"""'(?:[^'\\\n]++|\\.)*+'|"(?:[^"\\\n]++|\\.)*+\"""")
 PATIENCE = 5.0  # seconds between an interrupt and giving a kernel up
 START_SECONDS = 60.0
 
@@ -40,6 +43,7 @@ class Execution:
     failures: dict[str, str] = field(default_factory=dict)  # exercise id -> why there is no answer
     isolation: str = ""  # "warm", "cold" or "none"
     seconds: float = 0.0
+    died: bool = False  # a kernel ended, and no limit of ours had ended it
 
 
 class KernelGone(Exception):
@@ -70,6 +74,7 @@ async def _execute(notebook, exercises, seed, policy, unsafe, limits) -> Executi
     asked = _Session(_without_outputs(notebook), policy, unsafe, limits)
     await asyncio.gather(shown.run({}, seed, Execution()), asked.run(exercises, seed, result))
     result.isolation = asked.isolation
+    result.died = shown.died or asked.died
     result.seconds = time.monotonic() - started
     return result
 
@@ -101,6 +106,7 @@ class _Session:
             shutdown_kernel="immediate",
         )
         self.isolation = ""
+        self.died = False
 
     async def run(self, exercises: Mapping[str, Exercise], seed: int, result: Execution) -> None:
         deadline = time.monotonic() + self.limits.notebook
@@ -134,10 +140,10 @@ class _Session:
             await self.client.async_execute_cell(cell, index)
         except CellTimeoutError:
             pass  # interrupted: the traceback in the cell's output says where
-        except (DeadKernelError, RuntimeError) as error:
-            raise KernelGone(await self._why(error)) from None
+        except (DeadKernelError, RuntimeError):
+            raise KernelGone(self._why()) from None
         if not await self.manager.is_alive():
-            raise KernelGone(await self._why(None))
+            raise KernelGone(self._why())
         if time.monotonic() - started >= self.limits.cell:
             await self._expect_life()
 
@@ -184,14 +190,16 @@ class _Session:
                 reply = await self.client.kc.get_shell_msg(timeout=min(left, 0.5))
             except Empty:
                 if not await self.manager.is_alive():
-                    raise KernelGone(await self._why(None)) from None
+                    raise KernelGone(self._why()) from None
                 continue
             if reply.get("parent_header", {}).get("msg_id") == request:
                 return reply
         return None
 
-    async def _why(self, error: Exception | None) -> str:
-        return self.manager.stopped_because or self.manager.last_words.strip() or str(error or "it ended by itself")
+    def _why(self) -> str:
+        """The limit that ended the kernel. What it wrote last is not told: it could be a secret input."""
+        self.died = not self.manager.stopped_because
+        return self.manager.stopped_because or "it ended by itself"
 
     async def _stop(self, reason: str) -> None:
         self.manager.stop(reason)
@@ -199,8 +207,9 @@ class _Session:
 
 def _literal(text: object) -> str:
     """The string of which `text` is the literal; empty, which no verdict accepts, for anything else."""
+    if not isinstance(text, str) or not ONE_STRING.fullmatch(text):
+        return ""
     try:
-        value = ast.literal_eval(text if isinstance(text, str) else "")
+        return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return ""
-    return value if isinstance(value, str) else ""

@@ -20,7 +20,7 @@ from grading.assignment import Assignment
 from grading.edition import edition
 from grading.execute import Execution, Limits, execute
 from grading.exercise import Verdict
-from grading.inert import inert_outputs, make_inert
+from grading.inert import Room, inert_outputs, make_inert
 from grading.intake import Intake, Note, read_folder, take_in
 from grading.sandbox import Policy
 from grading.store import key_of
@@ -73,13 +73,24 @@ def prepare(task: Task) -> Prepared:
 
 
 def run(prepared: Prepared) -> dict:
-    """Execution: everything a submission's code does happens here, on any node. Returns plain data for the store."""
+    """Execution: everything a submission's code does happens here, on any node. Returns plain data for the store.
+
+    A kernel that ended by itself is tried once more: the machine may have killed it, and what a submission does to
+    itself it does again.
+    """
+    execution, outputs = _run_once(prepared)
+    if execution.died:
+        execution, outputs = _run_once(prepared)
+    return {"execution": vars(execution), "outputs": outputs}
+
+
+def _run_once(prepared: Prepared) -> tuple[Execution, list]:
     task, notebook = prepared.task, deepcopy(prepared.intake.notebook)
     policy = replace(task.policy, files=prepared.intake.files, read_only_paths=(edition(task.assignment.withheld),))
     exercises = task.assignment.exercises
     execution = execute(notebook, exercises, task.seed, policy, unsafe=task.unsafe, limits=task.limits)
-    outputs = [inert_outputs(cell.get("outputs", [])) for cell in notebook.cells]
-    return {"execution": vars(execution), "outputs": outputs}
+    room = Room()
+    return execution, [inert_outputs(cell.get("outputs", []), room) for cell in notebook.cells]
 
 
 def nothing_ran(prepared: Prepared, reason: str) -> dict:
