@@ -13,6 +13,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -57,15 +58,17 @@ def interpreter_paths() -> list[Path]:
     for path in map(Path, ("/", *inside.PRIVATE)):
         if path in paths:
             raise SandboxError(f"the Python interpreter's prefix is '{path}', so that exposing it would expose all there")
-    if hidden_path() in paths:
+    if paths.intersection(hidden_paths()):
         raise SandboxError("the virtual environment is the course's own folder; make it anew in a folder below, as .venv")
     return sorted(paths)
 
 
-def hidden_path() -> Path:
-    """What must not be seen should it lie where the interpreter is: this package, or the course around it."""
+def hidden_paths() -> list[Path]:
+    """What must not be seen should it lie where the interpreter is: the course, or the packages that hold answers."""
     package = Path(__file__).resolve().parents[1]
-    return package if package.parent.name in ("site-packages", "dist-packages") else package.parent
+    library = Path(sysconfig.get_path("purelib")).resolve()
+    installed = [library / name for name in (package.name, "proof_lm") if (library / name).is_dir()]
+    return installed if package in installed else [package.parent, *installed]
 
 
 def fresh_user() -> int | None:
@@ -113,9 +116,10 @@ def _arguments(read_only_paths: Iterable[Path], file_bytes: int, capabilities: S
         for parent in reversed(target.parents[:-1]):
             yield from ("--perms", "0755", "--dir", str(parent))
         yield from ("--ro-bind", str(source), str(target))
-        if hidden_path().is_relative_to(source):
-            empty.append(str(target / hidden_path().relative_to(source)))
-            yield from ("--tmpfs", empty[-1])
+        for hidden in hidden_paths():
+            if hidden.is_relative_to(source.resolve()):
+                empty.append(str(target / hidden.relative_to(source.resolve())))
+                yield from ("--tmpfs", empty[-1])
     for path in empty:  # last: the interpreter may lie in one
         yield from ("--remount-ro", path)
     for name, value in environment().items():

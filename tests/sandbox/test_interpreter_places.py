@@ -69,12 +69,21 @@ def test_course_that_lies_where_the_interpreter_is_stays_hidden(new_box, monkeyp
         (folder / "file").write_text("")
     for folder in (tmp_path, *tmp_path.parents[:2]):
         folder.chmod(0o755)
-    known = bubblewrap.interpreter_paths()
-    monkeypatch.setattr(bubblewrap, "interpreter_paths", lambda: [course.parent, inner, *known])
-    monkeypatch.setattr(bubblewrap, "hidden_path", lambda: course)
+    known, link = bubblewrap.interpreter_paths(), tmp_path / "link"
+    link.symlink_to(course.parent)
+    monkeypatch.setattr(bubblewrap, "interpreter_paths", lambda: [course.parent, inner, link, *known])
+    monkeypatch.setattr(bubblewrap, "hidden_paths", lambda: [course])
     answer = new_box(preload=("json",)).run(f"""
 import os
-for folder, _, files in os.walk({str(course.parent)!r}):
-    print(folder, *files)
+for top in ({str(course.parent)!r}, {str(link)!r}):
+    for folder, _, files in os.walk(top):
+        print(folder, *files)
 """)
-    assert answer.text.splitlines() == [f"{course.parent} file", str(course), f"{inner} file"]
+    seen = [f"{course.parent} file", str(course), f"{inner} file", f"{link} file", f"{link}/course"]
+    assert answer.text.splitlines() == seen
+
+
+def test_package_with_answers_that_is_installed_stays_hidden(monkeypatch, tmp_path):
+    (tmp_path / "proof_lm").mkdir()
+    monkeypatch.setattr(bubblewrap.sysconfig, "get_path", lambda name: str(tmp_path))
+    assert bubblewrap.hidden_paths() == [ROOT.resolve(), tmp_path / "proof_lm"]
