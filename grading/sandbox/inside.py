@@ -230,6 +230,7 @@ def kernel_application():
     from zmq.eventloop.zmqstream import ZMQStream
 
     def bind(listener, server):
+        server.setsockopt(zmq.SNDHWM, 0)  # what the grader has not read yet waits here, where memory is bounded
         server.setsockopt(zmq.USE_FD, listener.detach())
         server.bind("ipc:///kernel")  # a name only: the descriptor is bound already
         server.setsockopt(zmq.USE_FD, -1)

@@ -179,6 +179,12 @@ def test_nbclient_runs_a_notebook_unchanged(start):
     assert [output.get("text") or output["data"]["text/plain"] for output in nb.cells[1].outputs] == ["21\n", "40"]
 
 
+def test_no_output_is_lost_when_the_kernel_is_faster_than_we_are(start):
+    nb = notebook("for number in range(2000):\n    display(number)")
+    NotebookClient(nb, km=SandboxedKernelManager(policy=Policy(start=start))).execute()
+    assert [int(output["data"]["text/plain"]) for output in nb.cells[0].outputs] == list(range(2000))
+
+
 def test_nbclient_hears_of_a_dead_kernel(start):
     from nbclient.exceptions import DeadKernelError
 
