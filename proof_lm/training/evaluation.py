@@ -40,13 +40,17 @@ def prove(model: ProofLM, statements: Sequence[Theorem], **sampling) -> list[str
     return written
 
 
-def checked(model: ProofLM, examples: Sequence[tuple[Theorem, list[Line]]]) -> dict[int, tuple[int, int]]:
+def checked(model: ProofLM, examples: Sequence[tuple[Theorem, list[Line]]], **sampling) -> dict[int, tuple[int, int]]:
     """By level: how many of the theorems the model's own proof proves, and of how many."""
-    counts: dict[int, list[bool]] = defaultdict(list)
-    statements = [theorem for theorem, _ in examples]
-    for (theorem, lines), proof in zip(examples, prove(model, statements), strict=True):
-        counts[len(lines)].append(is_proof(theorem, proof))
-    return {level: (sum(results), len(results)) for level, results in sorted(counts.items())}
+    return counted(examples, prove(model, [theorem for theorem, _ in examples], **sampling))
+
+
+def counted(examples: Sequence[tuple[Theorem, list[Line]]], proofs: Sequence[str]) -> dict[int, tuple[int, int]]:
+    """By level: how many of the proofs prove their theorem, and of how many."""
+    results: dict[int, list[bool]] = defaultdict(list)
+    for (theorem, lines), proof in zip(examples, proofs, strict=True):
+        results[len(lines)].append(is_proof(theorem, proof))
+    return {level: (sum(proved), len(proved)) for level, proved in sorted(results.items())}
 
 
 def share(counts: dict[int, tuple[int, int]]) -> float:
