@@ -112,6 +112,20 @@ def heat_maps(
     show_figure(figure, alt, noise)
 
 
+def token_grid(
+    rows: Sequence[Sequence[str]], shades: np.ndarray, title: str, xlabel: str, ylabel: str, alt: str
+) -> None:
+    """Show rows of short words in a grid, row 0 on top; shades (rows, columns) from 0 (white) to 1 (dark grey)."""
+    height, width = shades.shape
+    figure, axes = plt.subplots(figsize=(0.6 + 0.42 * width, 1.0 + 0.42 * height), layout="constrained")
+    axes.imshow(0.55 * np.asarray(shades, dtype=float), cmap="Greys", vmin=0, vmax=1)
+    for y, row in enumerate(rows):
+        for x, word in enumerate(row):
+            axes.text(x, y, word, ha="center", va="center", fontsize=8, color="black")
+    axes.set(title=title, xlabel=xlabel, ylabel=ylabel, xticks=range(width), yticks=range(height))
+    show_figure(figure, alt)
+
+
 def line_plot(
     x: np.ndarray,
     curves: Mapping[str, np.ndarray],
@@ -232,6 +246,34 @@ def named_bars(values: Mapping[str, float], title: str, xlabel: str, alt: str, *
     axes.invert_yaxis()
     axes.set(title=title, xlabel=xlabel)
     axes.grid(axis="x", alpha=0.3)
+    show_figure(figure, alt, noise)
+
+
+def error_bars(
+    means: Mapping[str, float], errors: Mapping[str, float], title: str, xlabel: str, alt: str, *, noise: float = 0.0
+) -> None:
+    """Show named means as points with a bar of one error to each side, the first on top."""
+    figure, axes = plt.subplots(figsize=(6, 1 + 0.35 * len(means)))
+    for row, (name, mean) in enumerate(means.items()):
+        axes.plot([mean - errors[name], mean + errors[name]], [row, row], "|-", color="black", markersize=10)
+        axes.plot([mean], [row], "D", color=plt.get_cmap("cividis")(0.35))
+    axes.set(title=title, xlabel=xlabel, ylim=(len(means) - 0.5, -0.5))
+    axes.set_yticks(range(len(means)), list(means))
+    axes.grid(axis="x", alpha=0.3)
+    show_figure(figure, alt, noise)
+
+
+def named_points(
+    points: Mapping[str, tuple[float, float]], title: str, xlabel: str, ylabel: str, alt: str, *, noise: float = 0.0
+) -> None:
+    """Show named points (x, y), each with its name beside it."""
+    figure, axes = plt.subplots(figsize=(6.5, 3.8))
+    for marker, (name, (x, y)) in zip(itertools.cycle("os^Dv"), points.items(), strict=False):
+        axes.plot([x], [y], marker, color=plt.get_cmap("cividis")(0.35), markersize=8)
+        axes.annotate(f"  {name}", (x, y), va="center")
+    axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
+    axes.margins(0.25, 0.15)
+    axes.grid(alpha=0.3)
     show_figure(figure, alt, noise)
 
 
