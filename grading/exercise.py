@@ -105,7 +105,7 @@ class Exercise:
         if any(next(run, None) is not None for run in given.values()):
             raise ValueError(f"{self.id}: more answers than cases")
         properties = [part.property for part in self.parts]
-        shared = judged_together(properties, drawn, [mine["own"] for mine in answered])
+        shared = {name: judged_together(properties, drawn, [mine[name] for mine in answered]) for name in given}
         asked = zip(self.parts, drawn, answered, strict=True)
         return self._verdict(
             [(part, *self._judge_part(part.property, cases, mine, shared)) for part, cases, mine in asked]
@@ -129,13 +129,13 @@ class Exercise:
         return {name: _read(run) for name, run in read.items()}
 
     def _judge_part(
-        self, prop: Property, cases: Sequence[Case], runs: dict[str, list[list[Answer]]], shared: Answered
+        self, prop: Property, cases: Sequence[Case], runs: dict[str, list[list[Answer]]], shared: dict[str, Answered]
     ) -> tuple[bool, Finding | None]:
         """Whether the part is earned, and what there is to say."""
-        finding = judge(prop, cases, runs["own"], shared)
+        finding = judge(prop, cases, runs["own"], shared["own"])
         if not finding or "right" not in runs:
             return not finding, finding
-        alone = judge(prop, cases, runs["right"])
+        alone = judge(prop, cases, runs["right"], shared["right"])
         if alone:
             return False, alone
         mended = [name for name in self.earlier.names if name in runs and not judge(prop, cases, runs[name])]

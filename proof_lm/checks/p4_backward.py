@@ -107,7 +107,9 @@ def gradient_check_properties(shapes: Sequence[Shape]) -> tuple[Property, ...]:
 
 def _right_and_wrong(rng: Generator, shape: Shape) -> Made:
     loss, p, exact = _loss(rng, shape)
-    wrong = [1.01 * exact, 0.99 * exact, 2 * exact, -exact, exact[::-1] + 1, np.zeros(shape)]
+    moved = exact.copy()
+    moved.flat[[0, -1]] += 0.5, -0.5  # the sum stays
+    wrong = [1.01 * exact, 0.99 * exact, 2 * exact, -exact, exact[::-1] + 1, np.zeros(shape), moved]
     return [((loss, p, exact, 1e-5, 1e-4), True), *(((loss, p, bad, 1e-5, 1e-4), False) for bad in wrong)]
 
 

@@ -89,11 +89,11 @@ def future_token_intervention(attention, hidden, rng):
                 return 0
     return 1
 
-# %% wrong: always true
+# %% wrong: always true -> the answer is True whatever attention does
 def future_token_intervention(attention, hidden, rng):
     return True
 
-# %% wrong: always false
+# %% wrong: always false -> the answer is False whatever attention does
 def future_token_intervention(attention, hidden, rng):
     return False
 
@@ -102,7 +102,7 @@ def future_token_intervention(attention, hidden, rng):
     after = attention(replaced(hidden, -1, rng))
     return np.allclose(after[..., :-1, :], attention(hidden)[..., :-1, :])
 
-# %% wrong: only the second position
+# %% wrong: only the second position -> only position 1 is replaced
 def future_token_intervention(attention, hidden, rng):
     after = attention(replaced(hidden, 1, rng))
     return np.allclose(after[..., :1, :], attention(hidden)[..., :1, :])
@@ -112,7 +112,7 @@ def future_token_intervention(attention, hidden, rng):
     j = int(rng.integers(1, hidden.shape[-2]))
     return np.allclose(attention(replaced(hidden, j, rng))[..., :j, :], attention(hidden)[..., :j, :])
 
-# %% wrong: every other position
+# %% wrong: every other position -> every other position is left out
 def future_token_intervention(attention, hidden, rng):
     before = attention(hidden)
     return all(
@@ -120,7 +120,7 @@ def future_token_intervention(attention, hidden, rng):
         for j in range(2, hidden.shape[-2], 2)
     )
 
-# %% wrong: leaves out the last position
+# %% wrong: leaves out the last position -> the last position is never replaced
 def future_token_intervention(attention, hidden, rng):
     before = attention(hidden)
     return all(
@@ -128,7 +128,7 @@ def future_token_intervention(attention, hidden, rng):
         for j in range(hidden.shape[-2] - 1)
     )
 
-# %% wrong: watches only the row just before
+# %% wrong: watches only the row just before -> only the row just before the replaced one is compared
 def future_token_intervention(attention, hidden, rng):
     before = attention(hidden)
     return all(
@@ -136,7 +136,7 @@ def future_token_intervention(attention, hidden, rng):
         for j in range(1, hidden.shape[-2])
     )
 
-# %% wrong: watches only the first row
+# %% wrong: watches only the first row -> only row 0 is compared
 def future_token_intervention(attention, hidden, rng):
     before = attention(hidden)
     return all(
@@ -223,7 +223,7 @@ def future_token_intervention(attention, hidden, rng):
             return False
     return True
 
-# %% wrong: takes the batch for time
+# %% wrong: takes the batch for time -> positions are taken from the first axis
 def future_token_intervention(attention, hidden, rng):
     before = attention(hidden)
     for j in range(len(hidden)):
@@ -233,7 +233,7 @@ def future_token_intervention(attention, hidden, rng):
             return False
     return True
 
-# %% wrong: features for time
+# %% wrong: features for time -> the answer is False whatever attention does
 def future_token_intervention(attention, hidden, rng):
     before = attention(hidden)
     for j in range(hidden.shape[-1]):
@@ -277,7 +277,7 @@ def future_token_intervention(attention, hidden, rng):
         np.allclose(attention(replaced(hidden, j, rng))[..., :j, :], before[..., :j, :]) for j in positions(hidden)
     )
 
-# %% wrong: compares with a shorter sequence instead of replacing
+# %% wrong: compares with a shorter sequence instead of replacing -> a shorter sequence is compared in place of a replaced row
 def future_token_intervention(attention, hidden, rng):
     before = attention(hidden)
     return all(
@@ -300,27 +300,27 @@ def future_token_intervention(attention, hidden, rng):
         for j in positions(hidden)
     )
 
-# %% wrong: the answer the wrong way round
+# %% wrong: the answer the wrong way round -> the answer is the wrong way round
 def future_token_intervention(attention, hidden, rng):
     before = attention(hidden)
     return any(
         not np.allclose(attention(replaced(hidden, j, rng))[..., :j, :], before[..., :j, :]) for j in positions(hidden)
     )
 
-# %% wrong: any position is enough
+# %% wrong: any position is enough -> the answer is True whatever attention does
 def future_token_intervention(attention, hidden, rng):
     before = attention(hidden)
     return any(
         np.allclose(attention(replaced(hidden, j, rng))[..., :j, :], before[..., :j, :]) for j in positions(hidden)
     )
 
-# %% wrong: returns inside the loop
+# %% wrong: returns inside the loop -> the answer is True whatever attention does
 def future_token_intervention(attention, hidden, rng):
     before = attention(hidden)
     for j in positions(hidden):
         return np.allclose(attention(replaced(hidden, j, rng))[..., :j, :], before[..., :j, :])
 
-# %% wrong: forgets to call attention again
+# %% wrong: forgets to call attention again -> the answer is True whatever attention does
 def future_token_intervention(attention, hidden, rng):
     before = attention(hidden)
     for j in positions(hidden):
@@ -347,3 +347,128 @@ def future_token_intervention(attention, hidden, rng):
     return all(
         np.allclose(attention(replaced(hidden, j, rng))[0][..., :j, :], before[..., :j, :]) for j in positions(hidden)
     )
+
+# %% right: a class with a call, float32 draws
+class Judge:
+    def __call__(self, attention, hidden, rng):
+        before = attention(hidden)
+        for j in range(hidden.shape[-2] - 1, 0, -1):
+            changed = np.array(hidden)
+            changed[..., j, :] = rng.standard_normal(changed[..., j, :].shape, dtype=np.float32)
+            if np.abs(attention(changed) - before)[..., :j, :].max() > 1e-9:
+                return np.bool_(False)
+        return np.bool_(True)
+
+future_token_intervention = Judge()
+
+# %% right: concatenation and a lambda
+future_token_intervention = lambda attention, hidden, rng: not any(
+    (np.abs(attention(np.concatenate([hidden[..., :j, :], rng.normal(size=hidden[..., :1, :].shape), hidden[..., j + 1 :, :]], axis=-2))
+            - attention(hidden))[..., :j, :] > 1e-9).any()
+    for j in range(1, hidden.shape[-2])
+)
+
+# %% right: three tries of each position, a list as argument
+def future_token_intervention(attention, hidden, rng):
+    before = np.asarray(attention(hidden.tolist()))
+    ok = True
+    for _ in range(3):
+        for j in positions(hidden):
+            after = np.asarray(attention(replaced(hidden, j, rng)))
+            ok = ok and np.array_equal(after[..., :j, :], before[..., :j, :])
+    return ok
+
+# %% wrong: a relative tolerance of a tenth
+def future_token_intervention(attention, hidden, rng):
+    before = attention(hidden)
+    return all(np.allclose(attention(replaced(hidden, j, rng))[..., :j, :], before[..., :j, :], rtol=0.5) for j in positions(hidden))
+
+# %% wrong: watches the first feature only
+def future_token_intervention(attention, hidden, rng):
+    before = attention(hidden)
+    return all(np.allclose(attention(replaced(hidden, j, rng))[..., :j, :1].mean(), before[..., :j, :1].mean(), atol=0.05) for j in range(1, hidden.shape[-2]))
+
+# %% wrong: the last batch row only
+def future_token_intervention(attention, hidden, rng):
+    before = attention(hidden)
+    def last(x): return x[-1] if x.ndim == 3 else x
+    return all(np.allclose(last(attention(replaced(hidden, j, rng)))[1:j], last(before)[1:j]) for j in positions(hidden))
+
+# %% wrong: swaps neighbouring rows in place of new numbers
+def future_token_intervention(attention, hidden, rng):
+    before = attention(hidden)
+    for j in range(1, hidden.shape[-2] - 1):
+        changed = hidden.copy()
+        changed[..., [j, j + 1], :] = changed[..., [j + 1, j], :]
+        if not np.allclose(attention(changed)[..., :j, :], before[..., :j, :]):
+            return False
+    return True
+
+# %% wrong: all later rows at once, from position one only
+def future_token_intervention(attention, hidden, rng):
+    changed = hidden.copy()
+    changed[..., 1:, :] = rng.normal(size=changed[..., 1:, :].shape)
+    return np.allclose(attention(changed)[..., :1, :], attention(hidden)[..., :1, :])
+
+# %% wrong: looks at gradients of the mean, the first half only
+def future_token_intervention(attention, hidden, rng):
+    half = hidden.shape[-2] // 2
+    changed = hidden.copy()
+    changed[..., half:, :] = rng.normal(size=changed[..., half:, :].shape)
+    return np.allclose(attention(changed)[..., :half, :], attention(hidden)[..., :half, :])
+
+# %% wrong: any exception is a no, and there is always one
+def future_token_intervention(attention, hidden, rng):
+    try:
+        before = attention(hidden)
+        return all(np.allclose(attention(replaced(hidden, j, rng))[:, :j, :], before[:, :j, :]) for j in positions(hidden))
+    except Exception:
+        return False
+
+# %% wrong: a tiny step
+def future_token_intervention(attention, hidden, rng):
+    before = attention(hidden)
+    for j in positions(hidden):
+        changed = hidden.copy()
+        changed[..., j, :] += 1e-7 * rng.normal(size=changed[..., j, :].shape)
+        if not np.allclose(attention(changed)[..., :j, :], before[..., :j, :]):
+            return False
+    return True
+
+# %% wrong: one entry of the row
+def future_token_intervention(attention, hidden, rng):
+    before = attention(hidden)
+    for j in positions(hidden):
+        changed = hidden.copy()
+        changed[0, j] = rng.normal(size=changed[0, j].shape)
+        if not np.allclose(attention(changed)[..., :j, :], before[..., :j, :]):
+            return False
+    return True
+
+# %% wrong: replaces the row by another row of the same input
+def future_token_intervention(attention, hidden, rng):
+    before = attention(hidden)
+    for j in positions(hidden):
+        changed = hidden.copy()
+        changed[..., j, :] = hidden[..., 0, :]
+        if not np.allclose(attention(changed)[..., :j, :], before[..., :j, :]):
+            return False
+    return True
+
+# %% wrong: negates the row
+def future_token_intervention(attention, hidden, rng):
+    before = attention(hidden)
+    for j in positions(hidden):
+        changed = hidden.copy()
+        changed[..., j, :] *= -1
+        if not np.allclose(attention(changed)[..., :j, :], before[..., :j, :]):
+            return False
+    return True
+
+# %% wrong: keeps its first verdict for ever
+_said = []
+def future_token_intervention(attention, hidden, rng):
+    if not _said:
+        before = attention(hidden)
+        _said.append(all(np.allclose(attention(replaced(hidden, j, rng))[..., :j, :], before[..., :j, :]) for j in positions(hidden)))
+    return _said[0]

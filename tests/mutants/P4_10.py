@@ -271,3 +271,105 @@ def decoder_block(values, attention_weights, feed_forward_weights, heads):
     w = row_softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
     x = x + merge_heads(w @ v) @ attention_weights[5]
     return x + feed_forward(layer_norm(x, *feed_forward_weights[:2]), *feed_forward_weights[2:])
+
+# %% right: a class and in-place sums on a copy
+class Block:
+    def __call__(self, values, attention_weights, feed_forward_weights, heads):
+        stream = np.array(values, dtype=float)
+        stream += multi_head_attention(layer_norm(stream, *attention_weights[:2]), *attention_weights[2:], heads)[0]
+        stream += feed_forward(layer_norm(stream, *feed_forward_weights[:2]), *feed_forward_weights[2:])
+        return stream
+
+decoder_block = Block()
+
+# %% right: torch with exact GELU
+import torch
+import torch.nn.functional as F
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    t = lambda a: torch.tensor(np.asarray(a, dtype=float))
+    x = t(values); g1, b1, wq, wk, wv, wo = map(t, attention_weights); g2, b2, w1, c1, w2, c2 = map(t, feed_forward_weights)
+    n = F.layer_norm(x, x.shape[-1:], g1, b1)
+    q, k, v = ((n @ w).unflatten(-1, (heads, -1)).transpose(0, 1) for w in (wq, wk, wv))
+    a = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(0, 1).flatten(1)
+    x = x + a @ wo
+    return x + F.gelu(F.layer_norm(x, x.shape[-1:], g2, b2) @ w1 + c1) @ w2 + c2
+
+# %% right: named by a dictionary, reduced
+from functools import reduce
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    branches = [
+        lambda x: multi_head_attention(layer_norm(x, attention_weights[0], attention_weights[1]), *attention_weights[2:], heads)[0],
+        lambda x: feed_forward(layer_norm(x, feed_forward_weights[0], feed_forward_weights[1]), *feed_forward_weights[2:]),
+    ]
+    return reduce(lambda x, branch: x + branch(x), branches, np.asarray(values)).tolist()
+
+# %% wrong: dropped last position
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    x = np.asarray(values); g1, b1, *p = attention_weights; g2, b2, *l = feed_forward_weights
+    x = x + multi_head_attention(layer_norm(x, g1, b1), *p, heads)[0]
+    out = x + feed_forward(layer_norm(x, g2, b2), *l)
+    out[-1] = x[-1]
+    return out
+
+# %% wrong: norm parameters of the branches swapped
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    x = np.asarray(values); g1, b1, *p = attention_weights; g2, b2, *l = feed_forward_weights
+    x = x + multi_head_attention(layer_norm(x, g2, b2), *p, heads)[0]
+    return x + feed_forward(layer_norm(x, g1, b1), *l)
+
+# %% wrong: norm of the sum added
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    x = np.asarray(values); g1, b1, *p = attention_weights; g2, b2, *l = feed_forward_weights
+    x = x + multi_head_attention(layer_norm(x, g1, b1), *p, heads)[0]
+    n = layer_norm(x, g2, b2)
+    return n + feed_forward(n, *l)
+
+# %% wrong: attention twice
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    x = np.asarray(values); g1, b1, *p = attention_weights; g2, b2, *l = feed_forward_weights
+    for _ in range(2):
+        x = x + multi_head_attention(layer_norm(x, g1, b1), *p, heads)[0]
+    return x + feed_forward(layer_norm(x, g2, b2), *l)
+
+# %% wrong: residual of the attention twice
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    x = np.asarray(values); g1, b1, *p = attention_weights; g2, b2, *l = feed_forward_weights
+    y = x + multi_head_attention(layer_norm(x, g1, b1), *p, heads)[0]
+    return x + y + feed_forward(layer_norm(y, g2, b2), *l) - y * 0.5 - x * 0.5
+
+# %% wrong: sandwich norms
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    x = np.asarray(values); g1, b1, *p = attention_weights; g2, b2, *l = feed_forward_weights
+    x = x + layer_norm(multi_head_attention(layer_norm(x, g1, b1), *p, heads)[0], g1, b1)
+    return x + feed_forward(layer_norm(x, g2, b2), *l)
+
+# %% wrong: wq and wk swapped
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    x = np.asarray(values); g1, b1, wq, wk, wv, wo = attention_weights; g2, b2, *l = feed_forward_weights
+    x = x + multi_head_attention(layer_norm(x, g1, b1), wk, wq, wv, wo, heads)[0]
+    return x + feed_forward(layer_norm(x, g2, b2), *l)
+
+# %% wrong: wv and wo swapped
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    x = np.asarray(values); g1, b1, wq, wk, wv, wo = attention_weights; g2, b2, *l = feed_forward_weights
+    x = x + multi_head_attention(layer_norm(x, g1, b1), wq, wk, wo, wv, heads)[0]
+    return x + feed_forward(layer_norm(x, g2, b2), *l)
+
+# %% wrong: ReLU MLP
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    x = np.asarray(values); g1, b1, *p = attention_weights; g2, b2, w1, c1, w2, c2 = feed_forward_weights
+    x = x + multi_head_attention(layer_norm(x, g1, b1), *p, heads)[0]
+    return x + np.maximum(layer_norm(x, g2, b2) @ w1 + c1, 0) @ w2 + c2
+
+# %% wrong: heads halved
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    x = np.asarray(values); g1, b1, *p = attention_weights; g2, b2, *l = feed_forward_weights
+    x = x + multi_head_attention(layer_norm(x, g1, b1), *p, max(1, heads // 2))[0]
+    return x + feed_forward(layer_norm(x, g2, b2), *l)
+
+# %% wrong: rms norms
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    def rms(x, g, b): return g * x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5) + b
+    x = np.asarray(values); g1, b1, *p = attention_weights; g2, b2, *l = feed_forward_weights
+    x = x + multi_head_attention(rms(x, g1, b1), *p, heads)[0]
+    return x + feed_forward(rms(x, g2, b2), *l)

@@ -363,3 +363,112 @@ def rope(values, positions, base=10000.0):
     values[..., ::2] += np.sin(angle)
     values[..., 1::2] += np.cos(angle)
     return values
+
+# %% right: torch and complex rotation
+import torch
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    x = torch.tensor(np.asarray(hidden_batch, dtype=float))
+    if x.dim() != 3: raise ValueError("three axes")
+    q, k, v = ((x @ torch.tensor(np.asarray(w, dtype=float))).unflatten(-1, (heads, -1)).transpose(1, 2) for w in (wq, wk, wv))
+    s = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(torch.ones(x.shape[1], x.shape[1]).triu(1).bool(), float("-inf"))
+    w = s.softmax(-1)
+    return (w @ v).transpose(1, 2).flatten(2) @ torch.tensor(np.asarray(wo, dtype=float)), w
+
+# %% right: rope in float32 by a loop over pairs
+def rope(values, positions, base=10000.0):
+    out = np.array(values, dtype=np.float32); d = out.shape[-1]
+    for p in range(d // 2):
+        t = np.asarray(positions, dtype=np.float64) / base ** (2 * p / d)
+        pair = out[..., 2 * p : 2 * p + 2].copy()
+        out[..., 2 * p] = pair[..., 0] * np.cos(t) - pair[..., 1] * np.sin(t)
+        out[..., 2 * p + 1] = pair[..., 0] * np.sin(t) + pair[..., 1] * np.cos(t)
+    return out
+
+# %% right: einsum with all batch axes, keyword base
+def rope(values, positions, base=1e4):
+    x = np.asarray(values); d = x.shape[-1]
+    t = np.outer(positions, np.power(base, -np.arange(d // 2) * 2.0 / d))
+    turn = np.stack([np.stack([np.cos(t), -np.sin(t)], -1), np.stack([np.sin(t), np.cos(t)], -1)], -2)
+    return np.einsum("tpij,...tpj->...tpi", turn, x.reshape(*x.shape[:-1], d // 2, 2)).reshape(x.shape).tolist()
+
+# %% wrong: sequences in reverse order
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    if np.ndim(hidden_batch) != 3: raise ValueError
+    r = [multi_head_attention(h, wq, wk, wv, wo, heads) for h in hidden_batch][::-1]
+    return np.stack([a[0] for a in r]), np.stack([a[1] for a in r])
+
+# %% wrong: refuses only two axes
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    if np.ndim(hidden_batch) == 2: raise ValueError
+    r = [multi_head_attention(np.asarray(h).reshape(-1, np.shape(h)[-1]), wq, wk, wv, wo, heads) for h in hidden_batch]
+    return np.stack([a[0] for a in r]), np.stack([a[1] for a in r])
+
+# %% wrong: weights averaged over the batch
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    if np.ndim(hidden_batch) != 3: raise ValueError
+    r = [multi_head_attention(h, wq, wk, wv, wo, heads) for h in hidden_batch]
+    w = np.stack([a[1] for a in r])
+    return np.stack([a[0] for a in r]), np.broadcast_to(w.mean(0), w.shape)
+
+# %% wrong: two sequences at most
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    if np.ndim(hidden_batch) != 3: raise ValueError
+    r = [multi_head_attention(h, wq, wk, wv, wo, heads) for h in list(hidden_batch)[:2]]
+    r += [r[-1]] * (len(hidden_batch) - 2)
+    return np.stack([a[0] for a in r]), np.stack([a[1] for a in r])
+
+# %% wrong: batch centred first
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    if np.ndim(hidden_batch) != 3: raise ValueError
+    x = np.asarray(hidden_batch); x = x - x.mean(0)
+    r = [multi_head_attention(h, wq, wk, wv, wo, heads) for h in x]
+    return np.stack([a[0] for a in r]), np.stack([a[1] for a in r])
+
+# %% wrong: exponent by pairs, not by width
+def rope(values, positions, base=10000.0):
+    x = np.asarray(values); d = x.shape[-1]
+    t = np.asarray(positions)[:, None] * base ** (-np.arange(d // 2) / max(d // 2 - 1, 1))
+    a, b = x[..., ::2], x[..., 1::2]; out = np.empty(x.shape)
+    out[..., ::2], out[..., 1::2] = a * np.cos(t) - b * np.sin(t), a * np.sin(t) + b * np.cos(t)
+    return out
+
+# %% wrong: last pair not turned
+def rope(values, positions, base=10000.0):
+    x = np.asarray(values); d = x.shape[-1]
+    t = np.asarray(positions)[:, None] * base ** (-np.arange(0, d, 2) / d)
+    a, b = x[..., ::2], x[..., 1::2]; out = np.empty(x.shape)
+    out[..., ::2], out[..., 1::2] = a * np.cos(t) - b * np.sin(t), a * np.sin(t) + b * np.cos(t)
+    if d > 2: out[..., -2:] = x[..., -2:]
+    return out
+
+# %% wrong: pairs swapped
+def rope(values, positions, base=10000.0):
+    x = np.asarray(values); d = x.shape[-1]
+    t = np.asarray(positions)[:, None] * base ** (-np.arange(0, d, 2) / d)
+    a, b = x[..., 1::2], x[..., ::2]; out = np.empty(x.shape)
+    out[..., ::2], out[..., 1::2] = a * np.cos(t) - b * np.sin(t), a * np.sin(t) + b * np.cos(t)
+    return out
+
+# %% wrong: positions modulo sixteen
+def rope(values, positions, base=10000.0):
+    x = np.asarray(values); d = x.shape[-1]
+    t = (np.asarray(positions) % 16)[:, None] * base ** (-np.arange(0, d, 2) / d)
+    a, b = x[..., ::2], x[..., 1::2]; out = np.empty(x.shape)
+    out[..., ::2], out[..., 1::2] = a * np.cos(t) - b * np.sin(t), a * np.sin(t) + b * np.cos(t)
+    return out
+
+# %% wrong: positions sorted
+def rope(values, positions, base=10000.0):
+    x = np.asarray(values); d = x.shape[-1]
+    t = np.sort(positions)[:, None] * base ** (-np.arange(0, d, 2) / d)
+    a, b = x[..., ::2], x[..., 1::2]; out = np.empty(x.shape)
+    out[..., ::2], out[..., 1::2] = a * np.cos(t) - b * np.sin(t), a * np.sin(t) + b * np.cos(t)
+    return out
+
+# %% wrong: small angles approximated
+def rope(values, positions, base=10000.0):
+    x = np.asarray(values); d = x.shape[-1]
+    t = np.asarray(positions)[:, None] * base ** (-np.arange(0, d, 2) / d)
+    a, b = x[..., ::2], x[..., 1::2]; out = np.empty(x.shape)
+    out[..., ::2], out[..., 1::2] = a - b * np.sin(t), a * np.sin(t) + b
+    return out

@@ -291,3 +291,88 @@ def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, b
     while blocks:
         x = decoder_block(x, *blocks.pop(0), heads)
     return x @ output_projection
+
+# %% right: lists and a while loop, float32 tables
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    x = np.array([token_embedding[i] + positional_embedding[t] for t, i in enumerate(list(token_ids))], dtype=np.float64)
+    k = 0
+    while k < len(blocks):
+        x = decoder_block(x, blocks[k][0], blocks[k][1], heads=heads); k += 1
+    return np.einsum("td,dv->tv", x, output_projection)
+
+# %% right: a class, logits as nested lists
+class Model:
+    def __call__(self, token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+        ids = np.asarray(token_ids)
+        x = np.take(token_embedding, ids, axis=0) + np.take(positional_embedding, np.arange(ids.size), axis=0)
+        for attention, mlp in blocks:
+            x = decoder_block(x, attention, mlp, heads)
+        return (x @ output_projection).tolist()
+tiny_transformer_forward = Model()
+
+# %% right: padded to the context and cut back
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    T = len(token_ids); C = len(positional_embedding)
+    ids = np.concatenate([np.asarray(token_ids), np.zeros(C - T, dtype=int)])
+    x = np.asarray(token_embedding)[ids] + positional_embedding
+    for a, f in blocks:
+        x = decoder_block(x, a, f, heads)
+    return (x @ output_projection)[:T]
+
+# %% wrong: positions subtracted
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    x = np.asarray(token_embedding)[np.asarray(token_ids)] - np.asarray(positional_embedding)[: len(token_ids)]
+    for a, f in blocks: x = decoder_block(x, a, f, heads)
+    return x @ output_projection
+
+# %% wrong: positions added before every block
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    p = np.asarray(positional_embedding)[: len(token_ids)]
+    x = np.asarray(token_embedding)[np.asarray(token_ids)]
+    for a, f in blocks: x = decoder_block(x + p, a, f, heads)
+    return (x if blocks else x + p) @ output_projection
+
+# %% wrong: positions added at the end
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    x = np.asarray(token_embedding)[np.asarray(token_ids)]
+    for a, f in blocks: x = decoder_block(x, a, f, heads)
+    return (x + np.asarray(positional_embedding)[: len(token_ids)]) @ output_projection
+
+# %% wrong: position zero for all
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    x = np.asarray(token_embedding)[np.asarray(token_ids)] + positional_embedding[0]
+    for a, f in blocks: x = decoder_block(x, a, f, heads)
+    return x @ output_projection
+
+# %% wrong: attention and MLP of neighbouring blocks mixed
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    x = np.asarray(token_embedding)[np.asarray(token_ids)] + np.asarray(positional_embedding)[: len(token_ids)]
+    for k, (a, _) in enumerate(blocks): x = decoder_block(x, a, blocks[k - 1][1], heads)
+    return x @ output_projection
+
+# %% wrong: log-probabilities
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    x = np.asarray(token_embedding)[np.asarray(token_ids)] + np.asarray(positional_embedding)[: len(token_ids)]
+    for a, f in blocks: x = decoder_block(x, a, f, heads)
+    return np.log(row_softmax(x @ output_projection))
+
+# %% wrong: logits centred
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    x = np.asarray(token_embedding)[np.asarray(token_ids)] + np.asarray(positional_embedding)[: len(token_ids)]
+    for a, f in blocks: x = decoder_block(x, a, f, heads)
+    y = x @ output_projection
+    return y - y.max(-1, keepdims=True)
+
+# %% wrong: repeated tokens share a state
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids); first = np.array([list(ids).index(i) for i in ids])
+    x = np.asarray(token_embedding)[ids] + np.asarray(positional_embedding)[first]
+    for a, f in blocks: x = decoder_block(x, a, f, heads)
+    return x @ output_projection
+
+# %% wrong: ids modulo ten
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids) % 10 % len(token_embedding)
+    x = np.asarray(token_embedding)[ids] + np.asarray(positional_embedding)[: len(ids)]
+    for a, f in blocks: x = decoder_block(x, a, f, heads)
+    return x @ output_projection

@@ -328,3 +328,87 @@ def masked_cross_entropy(logits, labels, loss_mask):
     rows = np.arange(len(labels))
     nll = np.logaddexp.reduce(x, axis=-1) - x[rows, labels]
     return float(nll[loss_mask].mean())
+
+# %% right: torch's own
+import torch
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y, m = torch.tensor(np.asarray(logits, dtype=float)), torch.tensor(np.array(labels)).long(), torch.tensor(np.array(loss_mask))
+    return torch.nn.functional.cross_entropy(x[m], y[m]) if m.any() else 0.0
+
+# %% right: a zero-dimensional array from masked arrays
+def masked_cross_entropy(logits, labels, loss_mask):
+    x = np.asarray(logits, dtype=np.float64)
+    x = x - x.max(-1, keepdims=True)
+    log_p = np.take_along_axis(x, np.asarray(labels)[..., None], -1)[..., 0] - np.log(np.exp(x).sum(-1))
+    kept = np.ma.array(-log_p, mask=~np.asarray(loss_mask))
+    return np.array(kept.mean()) if kept.count() else np.float32(0)
+
+# %% right: math.fsum over a generator
+import math
+def masked_cross_entropy(logits, labels, loss_mask):
+    x = np.asarray(logits).reshape(-1, np.shape(logits)[-1]); y = np.ravel(labels); m = np.ravel(loss_mask)
+    terms = [np.logaddexp.reduce(row.astype(float)) - row[t] for row, t, k in zip(x, y, m) if k]
+    return math.fsum(terms) / len(terms) if terms else 0
+
+# %% wrong: label smoothing
+def masked_cross_entropy(logits, labels, loss_mask):
+    x = np.asarray(logits); m = np.asarray(loss_mask)
+    if not m.any(): return 0.0
+    x = x[m] - x[m].max(-1, keepdims=True); lp = x - np.log(np.exp(x).sum(-1, keepdims=True))
+    return float(-(0.98 * np.take_along_axis(lp, np.asarray(labels)[m][:, None], -1)[:, 0] + 0.02 * lp.mean(-1)).mean())
+
+# %% wrong: clipped surprise
+def masked_cross_entropy(logits, labels, loss_mask):
+    x = np.asarray(logits); m = np.asarray(loss_mask)
+    if not m.any(): return 0.0
+    x = x[m] - x[m].max(-1, keepdims=True); lp = x - np.log(np.exp(x).sum(-1, keepdims=True))
+    return float(np.minimum(-np.take_along_axis(lp, np.asarray(labels)[m][:, None], -1)[:, 0], 50).mean())
+
+# %% wrong: one for nothing kept
+def masked_cross_entropy(logits, labels, loss_mask):
+    x = np.asarray(logits); m = np.asarray(loss_mask)
+    if not m.any(): return 1.0
+    x = x[m] - x[m].max(-1, keepdims=True); lp = x - np.log(np.exp(x).sum(-1, keepdims=True))
+    return float(-np.take_along_axis(lp, np.asarray(labels)[m][:, None], -1).mean())
+
+# %% wrong: masked logits set to zero and averaged over the kept
+def masked_cross_entropy(logits, labels, loss_mask):
+    x = np.asarray(logits) * np.asarray(loss_mask)[..., None]
+    x = x - x.max(-1, keepdims=True); lp = x - np.log(np.exp(x).sum(-1, keepdims=True))
+    n = np.sum(loss_mask)
+    return float(-np.take_along_axis(lp, np.asarray(labels)[..., None], -1).sum() / n) if n else 0.0
+
+# %% wrong: peak over the whole array
+def masked_cross_entropy(logits, labels, loss_mask):
+    x = np.asarray(logits); m = np.asarray(loss_mask)
+    if not m.any(): return 0.0
+    x = x[m] - x.max(); lp = x - np.log(np.exp(x).sum(-1, keepdims=True))
+    return float(-np.take_along_axis(lp, np.asarray(labels)[m][:, None], -1).mean())
+
+# %% wrong: softmax over positions
+def masked_cross_entropy(logits, labels, loss_mask):
+    x = np.asarray(logits); m = np.asarray(loss_mask)
+    if not m.any(): return 0.0
+    x = x[m] - x[m].max(0); lp = x - np.log(np.exp(x).sum(0))
+    return float(-np.take_along_axis(lp, np.asarray(labels)[m][:, None], -1).mean())
+
+# %% wrong: margin to the best other
+def masked_cross_entropy(logits, labels, loss_mask):
+    x = np.asarray(logits); m = np.asarray(loss_mask)
+    if not m.any(): return 0.0
+    return float((x[m].max(-1) - np.take_along_axis(x[m], np.asarray(labels)[m][:, None], -1)[:, 0]).mean())
+
+# %% wrong: focal loss
+def masked_cross_entropy(logits, labels, loss_mask):
+    x = np.asarray(logits); m = np.asarray(loss_mask)
+    if not m.any(): return 0.0
+    x = x[m] - x[m].max(-1, keepdims=True); lp = x - np.log(np.exp(x).sum(-1, keepdims=True))
+    l = np.take_along_axis(lp, np.asarray(labels)[m][:, None], -1)[:, 0]
+    return float((-(1 - np.exp(l)) * l).mean())
+
+# %% wrong: label zero left out as padding
+def masked_cross_entropy(logits, labels, loss_mask):
+    x = np.asarray(logits); y = np.asarray(labels); m = np.asarray(loss_mask) & (y != 0)
+    if not m.any(): return 0.0
+    x = x[m] - x[m].max(-1, keepdims=True); lp = x - np.log(np.exp(x).sum(-1, keepdims=True))
+    return float(-np.take_along_axis(lp, y[m][:, None], -1).mean())

@@ -631,3 +631,166 @@ class TransformerDecoderBlock(nn.Module):
 #-         weights = scores.softmax(dim=-1)
 #+         weights = scores.half().softmax(dim=-1).to(x.dtype)
 
+# %% right: heads and width by name, a residual by add, mask as a lambda
+class TransformerDecoderBlock(nn.Module):
+    def __init__(self, d_model: int, num_heads: int, d_ff: int, *, eps: float = 1e-5, act=nn.GELU):
+        if d_model % num_heads != 0:
+            raise ValueError(f"{num_heads=} must divide {d_model=}")
+        super().__init__()
+        self.heads = num_heads
+        self.wombat = nn.ModuleDict({"q": nn.Linear(d_model, d_model), "k": nn.Linear(d_model, d_model), "v": nn.Linear(d_model, d_model), "o": nn.Linear(d_model, d_model)})
+        self.pre = nn.ModuleList([nn.LayerNorm(d_model, eps=eps) for _ in range(2)])
+        self.ffn = nn.Sequential(nn.Linear(d_model, d_ff), act(), nn.Linear(d_ff, d_model))
+
+    def forward(self, x):
+        n = self.pre[0](x)
+        q, k, v = (torch.stack(self.wombat[c](n).chunk(self.heads, -1), 1) for c in "qkv")
+        s = torch.einsum("bhid,bhjd->bhij", q, k) / q.size(-1) ** 0.5
+        i = torch.arange(x.size(1))
+        w = torch.where(i[:, None] >= i, s, torch.finfo(s.dtype).min).softmax(-1)
+        x = torch.add(x, self.wombat["o"](torch.cat(list((w @ v).unbind(1)), -1)))
+        return torch.add(x, self.ffn(self.pre[1](x)))
+
+# %% right: a cumulative softmax of its own
+class TransformerDecoderBlock(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError("num_heads")
+        self.h = num_heads
+        self.a, self.b = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.qkv, self.out = nn.Linear(d_model, 3 * d_model, bias=False), nn.Linear(d_model, d_model, bias=False)
+        self.mlp = nn.Sequential(nn.Linear(d_model, d_ff), nn.GELU(approximate="tanh"), nn.Linear(d_ff, d_model))
+
+    def forward(self, x):
+        B, T, d = x.shape
+        q, k, v = self.qkv(self.a(x)).reshape(B, T, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        rows = []
+        for t in range(T):
+            s = (q[:, :, t : t + 1] * k[:, :, : t + 1]).sum(-1) / math.sqrt(d // self.h)
+            w = (s - s.logsumexp(-1, keepdim=True)).exp()
+            rows.append((w[..., None] * v[:, :, : t + 1]).sum(2).flatten(1))
+        x = x + self.out(torch.stack(rows, 1))
+        return x + self.mlp(self.b(x))
+
+# %% wrong: GELU by a coarse sigmoid
+class Base(nn.Module):
+    gelu = staticmethod(F.gelu)
+
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError("num_heads")
+        self.h = num_heads
+        self.a, self.b = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.qkv, self.out = nn.Linear(d_model, 3 * d_model), nn.Linear(d_model, d_model)
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+    def weights(self, s):
+        return s.masked_fill(torch.ones(s.shape[-2:]).triu(1).bool(), float("-inf")).softmax(-1)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (p.view(B, T, self.h, -1).transpose(1, 2) for p in self.qkv(x).chunk(3, -1))
+        return self.out((self.weights(q @ k.mT / math.sqrt(d // self.h)) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.a(x))
+        return x + self.down(self.gelu(self.up(self.b(x))))
+
+class TransformerDecoderBlock(Base):
+    gelu = staticmethod(lambda x: x * torch.sigmoid(1.702 * x))
+
+# %% wrong: the last position sees only itself
+class TransformerDecoderBlock(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError("num_heads")
+        self.h = num_heads
+        self.a, self.b = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.qkv, self.out = nn.Linear(d_model, 3 * d_model), nn.Linear(d_model, d_model)
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+    def forward(self, x):
+        B, T, d = x.shape
+        q, k, v = (p.view(B, T, self.h, -1).transpose(1, 2) for p in self.qkv(self.a(x)).chunk(3, -1))
+        s = (q @ k.mT / math.sqrt(d // self.h)).masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        w = s.softmax(-1).clamp(min=0.01)
+        x = x + self.out((w @ v).transpose(1, 2).reshape(B, T, d))
+        return x + self.down(F.gelu(self.up(self.b(x))))
+
+# %% wrong: queries and keys normalised
+class TransformerDecoderBlock(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError("num_heads")
+        self.h = num_heads
+        self.a, self.b = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.qkv, self.out = nn.Linear(d_model, 3 * d_model), nn.Linear(d_model, d_model)
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+    def forward(self, x):
+        B, T, d = x.shape
+        q, k, v = (p.view(B, T, self.h, -1).transpose(1, 2) for p in self.qkv(self.a(x)).chunk(3, -1))
+        q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)
+        s = (q @ k.mT).masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        x = x + self.out((s.softmax(-1) @ v).transpose(1, 2).reshape(B, T, d))
+        return x + self.down(F.gelu(self.up(self.b(x))))
+
+# %% wrong: mask of the batch in place of time
+class TransformerDecoderBlock(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError("num_heads")
+        self.h = num_heads
+        self.a, self.b = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.qkv, self.out = nn.Linear(d_model, 3 * d_model), nn.Linear(d_model, d_model)
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+    def forward(self, x):
+        x = x.transpose(0, 1)
+        B, T, d = x.shape
+        q, k, v = (p.reshape(B, T, self.h, -1).transpose(1, 2) for p in self.qkv(self.a(x)).chunk(3, -1))
+        s = (q @ k.mT / math.sqrt(d // self.h)).masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        x = x + self.out((s.softmax(-1) @ v).transpose(1, 2).reshape(B, T, d))
+        return (x + self.down(F.gelu(self.up(self.b(x))))).transpose(0, 1)
+
+# %% wrong: key without its bias block, shifted features
+class TransformerDecoderBlock(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError("num_heads")
+        self.h = num_heads
+        self.a, self.b = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.qkv, self.out = nn.Linear(d_model, 3 * d_model), nn.Linear(d_model, d_model)
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+    def forward(self, x):
+        B, T, d = x.shape
+        q, k, v = (p.view(B, T, self.h, -1).transpose(1, 2) for p in self.qkv(self.a(x)).chunk(3, -1))
+        k = k.roll(1, -1)
+        s = (q @ k.mT / math.sqrt(d // self.h)).masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        x = x + self.out((s.softmax(-1) @ v).transpose(1, 2).reshape(B, T, d))
+        return x + self.down(F.gelu(self.up(self.b(x))))
+
+# %% wrong: layer scale of a tenth
+class TransformerDecoderBlock(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError("num_heads")
+        self.h = num_heads
+        self.a, self.b = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.qkv, self.out = nn.Linear(d_model, 3 * d_model), nn.Linear(d_model, d_model)
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+    def forward(self, x):
+        B, T, d = x.shape
+        q, k, v = (p.view(B, T, self.h, -1).transpose(1, 2) for p in self.qkv(self.a(x)).chunk(3, -1))
+        s = (q @ k.mT / math.sqrt(d // self.h)).masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        x = x + 0.1 * self.out((s.softmax(-1) @ v).transpose(1, 2).reshape(B, T, d))
+        return x + 0.1 * self.down(F.gelu(self.up(self.b(x))))

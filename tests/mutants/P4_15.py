@@ -464,3 +464,381 @@ class RotaryCachedAttention(nn.Module):
 #-         return self.out(merged), (k, v)
 #+         return self.out(merged), (k.to(torch.bfloat16).to(k.dtype), v)
 
+# %% right: batch of heads by unflatten, sigmoid of log ratios
+def turned(x, start, base=10000.0):
+    T, width = x.shape[-2:]
+    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
+    cos, sin = angles.cos(), angles.sin()
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+
+
+class RotaryCachedAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        if d_model % num_heads or d_model // num_heads % 2:
+            raise ValueError("num_heads must divide d_model, d_h must be even")
+        self.h = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, cache=None):
+        B, T, d = x.shape
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        q, k, v = (part.unflatten(-1, (self.h, -1)).movedim(2, 1) for part in (q, k, v))
+        S = 0 if cache is None else cache[0].shape[2]
+        q, k = turned(q, S), turned(k, S)
+        if cache is not None:
+            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
+        merged = ((scores - scores.logsumexp(-1, keepdim=True)).exp() @ v).transpose(1, 2).reshape(B, T, d)
+        return self.out(merged), (k, v)
+
+# %% right: keyword-only cache and a namedtuple
+def turned(x, start, base=10000.0):
+    T, width = x.shape[-2:]
+    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
+    cos, sin = angles.cos(), angles.sin()
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+
+
+from collections import namedtuple
+
+Cache = namedtuple('Cache', 'keys values')
+
+
+class RotaryCachedAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        if d_model % num_heads or d_model // num_heads % 2:
+            raise ValueError("num_heads must divide d_model, d_h must be even")
+        self.h = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, cache=None, **unused):
+        B, T, d = x.shape
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
+        S = 0 if cache is None else cache[0].shape[2]
+        q, k = turned(q, S), turned(k, S)
+        if cache is not None:
+            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
+        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
+        return self.out(merged), Cache(k, v)
+
+# %% right: angles in float64
+def turned(x, start, base=10000.0):
+    T, width = x.shape[-2:]
+    angles = torch.outer(torch.arange(start, start + T, dtype=torch.float64), base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width))
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+
+
+class RotaryCachedAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        if d_model % num_heads or d_model // num_heads % 2:
+            raise ValueError("num_heads must divide d_model, d_h must be even")
+        self.h = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, cache=None):
+        B, T, d = x.shape
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
+        S = 0 if cache is None else cache[0].shape[2]
+        q, k = turned(q, S), turned(k, S)
+        if cache is not None:
+            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
+        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
+        return self.out(merged), (k, v)
+
+# %% wrong: turned by the end of the sequence
+def turned(x, start, base=10000.0):
+    T, width = x.shape[-2:]
+    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
+    cos, sin = angles.cos(), angles.sin()
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+
+
+class RotaryCachedAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        if d_model % num_heads or d_model // num_heads % 2:
+            raise ValueError("num_heads must divide d_model, d_h must be even")
+        self.h = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, cache=None):
+        B, T, d = x.shape
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
+        S = 0 if cache is None else cache[0].shape[2]
+        q, k = turned(q, S + 1 if S else 0), turned(k, S)
+        if cache is not None:
+            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
+        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
+        return self.out(merged), (k, v)
+
+# %% wrong: cache cut at ten steps
+def turned(x, start, base=10000.0):
+    T, width = x.shape[-2:]
+    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
+    cos, sin = angles.cos(), angles.sin()
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+
+
+class RotaryCachedAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        if d_model % num_heads or d_model // num_heads % 2:
+            raise ValueError("num_heads must divide d_model, d_h must be even")
+        self.h = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, cache=None):
+        B, T, d = x.shape
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
+        S = 0 if cache is None else cache[0].shape[2]
+        q, k = turned(q, S), turned(k, S)
+        if cache is not None:
+            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
+        k, v = k[:, :, :], v[:, :, :]
+        if S > 10: k, v = k[:, :, -(10 + T):], v[:, :, -(10 + T):]; S = k.shape[2] - T
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
+        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
+        return self.out(merged), (k, v)
+
+# %% wrong: angles halved
+def turned(x, start, base=10000.0):
+    T, width = x.shape[-2:]
+    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width) / 2)
+    cos, sin = angles.cos(), angles.sin()
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+
+
+class RotaryCachedAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        if d_model % num_heads or d_model // num_heads % 2:
+            raise ValueError("num_heads must divide d_model, d_h must be even")
+        self.h = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, cache=None):
+        B, T, d = x.shape
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
+        S = 0 if cache is None else cache[0].shape[2]
+        q, k = turned(q, S), turned(k, S)
+        if cache is not None:
+            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
+        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
+        return self.out(merged), (k, v)
+
+# %% wrong: frequencies from d_h minus two
+def turned(x, start, base=10000.0):
+    T, width = x.shape[-2:]
+    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / max(width - 2, 1)))
+    cos, sin = angles.cos(), angles.sin()
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+
+
+class RotaryCachedAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        if d_model % num_heads or d_model // num_heads % 2:
+            raise ValueError("num_heads must divide d_model, d_h must be even")
+        self.h = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, cache=None):
+        B, T, d = x.shape
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
+        S = 0 if cache is None else cache[0].shape[2]
+        q, k = turned(q, S), turned(k, S)
+        if cache is not None:
+            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
+        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
+        return self.out(merged), (k, v)
+
+# %% wrong: batch shares the cache of its first sequence
+def turned(x, start, base=10000.0):
+    T, width = x.shape[-2:]
+    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
+    cos, sin = angles.cos(), angles.sin()
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+
+
+class RotaryCachedAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        if d_model % num_heads or d_model // num_heads % 2:
+            raise ValueError("num_heads must divide d_model, d_h must be even")
+        self.h = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, cache=None):
+        B, T, d = x.shape
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
+        S = 0 if cache is None else cache[0].shape[2]
+        q, k = turned(q, S), turned(k, S)
+        if cache is not None:
+            k, v = torch.cat((cache[0][:1].expand_as(cache[0]), k), dim=2), torch.cat((cache[1], v), dim=2)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
+        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
+        return self.out(merged), (k, v)
+
+# %% wrong: keys and values of the chunk first
+def turned(x, start, base=10000.0):
+    T, width = x.shape[-2:]
+    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
+    cos, sin = angles.cos(), angles.sin()
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+
+
+class RotaryCachedAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        if d_model % num_heads or d_model // num_heads % 2:
+            raise ValueError("num_heads must divide d_model, d_h must be even")
+        self.h = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, cache=None):
+        B, T, d = x.shape
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
+        S = 0 if cache is None else cache[0].shape[2]
+        q, k = turned(q, S), turned(k, S)
+        if cache is not None:
+            k, v = torch.cat((k, cache[0]), dim=2), torch.cat((v, cache[1]), dim=2)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
+        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
+        return self.out(merged), (k, v)
+
+# %% wrong: a chunk of one step needs no cache
+def turned(x, start, base=10000.0):
+    T, width = x.shape[-2:]
+    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
+    cos, sin = angles.cos(), angles.sin()
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+
+
+class RotaryCachedAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        if d_model % num_heads or d_model // num_heads % 2:
+            raise ValueError("num_heads must divide d_model, d_h must be even")
+        self.h = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, cache=None):
+        B, T, d = x.shape
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
+        S = 0 if cache is None or T == 1 else cache[0].shape[2]
+        q, k = turned(q, S), turned(k, S)
+        if S:
+            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
+        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
+        return self.out(merged), (k, v)
+
+# %% wrong: scaled by the cached length
+def turned(x, start, base=10000.0):
+    T, width = x.shape[-2:]
+    angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
+    cos, sin = angles.cos(), angles.sin()
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+
+
+class RotaryCachedAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        if d_model % num_heads or d_model // num_heads % 2:
+            raise ValueError("num_heads must divide d_model, d_h must be even")
+        self.h = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, cache=None):
+        B, T, d = x.shape
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
+        S = 0 if cache is None else cache[0].shape[2]
+        q, k = turned(q, S), turned(k, S)
+        if cache is not None:
+            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h + S)
+        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
+        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
+        return self.out(merged), (k, v)
+
+# %% wrong: positions in tens
+def turned(x, start, base=10000.0):
+    T, width = x.shape[-2:]
+    angles = torch.outer(torch.arange(start, start + T) // 2, base ** (-torch.arange(0, width, 2) / width))
+    cos, sin = angles.cos(), angles.sin()
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+
+
+class RotaryCachedAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        if d_model % num_heads or d_model // num_heads % 2:
+            raise ValueError("num_heads must divide d_model, d_h must be even")
+        self.h = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, cache=None):
+        B, T, d = x.shape
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in (q, k, v))
+        S = 0 if cache is None else cache[0].shape[2]
+        q, k = turned(q, S), turned(k, S)
+        if cache is not None:
+            k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
+        merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
+        return self.out(merged), (k, v)

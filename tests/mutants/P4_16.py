@@ -209,3 +209,169 @@ class TwoBlockLM(nn.Module):
 #-         x = self.embedding(token_ids)
 #+         x = self.embedding(token_ids.roll(1, dims=1))
 
+# %% right: functional head over a free table
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return F.linear(self.norm(x), self.head.weight, self.head.bias)
+
+# %% right: reduce over blocks, a dictionary of modules
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        from functools import reduce
+        x = reduce(lambda state, block: block(state), self.blocks, x)
+        return self.head(self.norm(x))
+
+# %% right: keyword defaults and hooks that do nothing
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block, *, depth=2):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList((make_block() for _ in range(depth)))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+# %% wrong: blocks in reverse order of creation, one skipped for short inputs
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks[: 1 if token_ids.shape[1] < 3 else 2]:
+            x = block(x)
+        return self.head(self.norm(x))
+
+# %% wrong: dropout of a hundredth
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(F.dropout(self.norm(x), 0.01, self.training))
+
+# %% wrong: logits scaled by the root of d
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x)) / x.shape[-1] ** 0.5
+
+# %% wrong: logits centred over the vocabulary
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        y = self.head(self.norm(x))
+        return y - y.mean(-1, keepdim=True)
+
+# %% wrong: logits capped at thirty
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return 3 * torch.tanh(self.head(self.norm(x)) / 3)
+
+# %% wrong: norm of the embedding added
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = F.normalize(self.embedding(token_ids), dim=-1)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+# %% wrong: first token's embedding twice
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        x = x + F.pad(x[:, :-1], (0, 0, 1, 0))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+# %% wrong: argmax ids
+class TwoBlockLM(nn.Module):
+    def __init__(self, vocab_size, d_model, make_block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList([make_block(), make_block()])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.embedding(token_ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x)).argmax(-1)

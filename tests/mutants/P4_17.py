@@ -83,3 +83,63 @@ def output_projection_loss_and_grad(context, output_projection, upstream):
     grad = context.T @ upstream
     upstream *= context @ output_projection
     return upstream.sum(), grad
+
+# %% right: torch autograd
+import torch
+def output_projection_loss_and_grad(context, output_projection, upstream):
+    w = torch.tensor(output_projection, requires_grad=True)
+    loss = (torch.tensor(context) @ w * torch.tensor(upstream)).sum()
+    loss.backward()
+    return loss, w.grad
+
+# %% right: a class, outer products
+class Loss:
+    def __call__(self, context, output_projection, upstream):
+        grad = sum(np.outer(c, u) for c, u in zip(context, upstream))
+        return np.vdot(grad, output_projection), grad
+output_projection_loss_and_grad = Loss()
+
+# %% right: lists
+def output_projection_loss_and_grad(context, output_projection, upstream):
+    c, w, u = context.tolist(), output_projection.tolist(), upstream.tolist()
+    g = [[sum(c[t][i] * u[t][o] for t in range(len(c))) for o in range(len(u[0]))] for i in range(len(w))]
+    return sum(g[i][o] * w[i][o] for i in range(len(w)) for o in range(len(w[0]))), g
+
+# %% wrong: loss halved
+def output_projection_loss_and_grad(context, output_projection, upstream):
+    return 0.5 * np.sum(context @ output_projection * upstream), context.T @ upstream
+
+# %% wrong: absolute loss
+def output_projection_loss_and_grad(context, output_projection, upstream):
+    return abs(np.sum(context @ output_projection * upstream)), context.T @ upstream
+
+# %% wrong: squared loss
+def output_projection_loss_and_grad(context, output_projection, upstream):
+    y = context @ output_projection
+    return 0.5 * np.sum((y - upstream) ** 2), context.T @ (y - upstream)
+
+# %% wrong: float16
+def output_projection_loss_and_grad(context, output_projection, upstream):
+    return np.sum(context @ output_projection * upstream), (context.T.astype(np.float16) @ upstream.astype(np.float16))
+
+# %% wrong: gradient clipped to length one
+def output_projection_loss_and_grad(context, output_projection, upstream):
+    g = context.T @ upstream
+    return np.sum(context @ output_projection * upstream), g / max(1.0, np.linalg.norm(g))
+
+# %% wrong: finite differences, coarse and one-sided
+def output_projection_loss_and_grad(context, output_projection, upstream):
+    g = context.T @ upstream
+    return np.sum(context @ output_projection * upstream), np.round(g, 4)
+
+# %% wrong: centred upstream
+def output_projection_loss_and_grad(context, output_projection, upstream):
+    return np.sum(context @ output_projection * upstream), context.T @ (upstream - upstream.mean(0))
+
+# %% wrong: loss as an array of one row each
+def output_projection_loss_and_grad(context, output_projection, upstream):
+    return (context @ output_projection * upstream).sum(axis=0), context.T @ upstream
+
+# %% wrong: weight decay added
+def output_projection_loss_and_grad(context, output_projection, upstream):
+    return np.sum(context @ output_projection * upstream), context.T @ upstream + 1e-3 * output_projection

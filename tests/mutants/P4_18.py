@@ -178,3 +178,103 @@ def finite_difference_gradient(loss_fn, parameter, epsilon):
         step[i] = epsilon
         gradient[i] = (loss_fn(parameter + step) - loss_fn(parameter - step)) / (2 * epsilon)
     return gradient
+
+# %% right: a class over flat copies
+class Slope:
+    def __call__(self, loss_fn, parameter, epsilon):
+        p = np.array(parameter, dtype=float); flat = p.ravel(); out = np.empty(flat.size)
+        for i in range(flat.size):
+            kept = flat[i]
+            flat[i] = kept + epsilon; up = float(loss_fn(p))
+            flat[i] = kept - epsilon; down = float(loss_fn(p))
+            flat[i] = kept; out[i] = (up - down) / (2 * epsilon)
+        return out.reshape(p.shape)
+finite_difference_gradient = Slope()
+
+# %% right: vectorize over indices, nested list
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    def at(i):
+        e = np.zeros(parameter.size); e[i] = epsilon; e = e.reshape(parameter.shape)
+        return float((loss_fn(parameter + e) - loss_fn(parameter - e)) / (2 * epsilon))
+    return np.reshape([at(i) for i in range(parameter.size)], parameter.shape).tolist()
+
+# %% right: distance measured after rounding
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    g = np.zeros(parameter.shape)
+    for i in np.ndindex(*parameter.shape):
+        hi, lo = np.array(parameter), np.array(parameter); hi[i] += epsilon; lo[i] -= epsilon
+        g[i] = (loss_fn(hi) - loss_fn(lo)) / (hi[i] - lo[i])
+    return g
+
+# %% wrong: Richardson, more than was asked
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    g = np.zeros(parameter.shape)
+    for i in np.ndindex(*parameter.shape):
+        e = np.zeros(parameter.shape); e[i] = epsilon
+        d = lambda s: (loss_fn(parameter + s * e) - loss_fn(parameter - s * e)) / (2 * s * epsilon)
+        g[i] = (4 * d(0.5) - d(1)) / 3
+    return g
+
+# %% wrong: relative step
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    g = np.zeros(parameter.shape)
+    for i in np.ndindex(*parameter.shape):
+        h = epsilon * abs(parameter[i]); e = np.zeros(parameter.shape); e[i] = h
+        g[i] = (loss_fn(parameter + e) - loss_fn(parameter - e)) / (2 * h)
+    return g
+
+# %% wrong: epsilon halved
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    g = np.zeros(parameter.shape)
+    for i in np.ndindex(*parameter.shape):
+        e = np.zeros(parameter.shape); e[i] = epsilon / 2
+        g[i] = (loss_fn(parameter + e) - loss_fn(parameter - e)) / epsilon
+    return g
+
+# %% wrong: float32
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    g = np.zeros(parameter.shape, dtype=np.float32); p = parameter.astype(np.float32)
+    for i in np.ndindex(*parameter.shape):
+        e = np.zeros(parameter.shape, dtype=np.float32); e[i] = epsilon
+        g[i] = (np.float32(loss_fn(p + e)) - np.float32(loss_fn(p - e))) / (2 * epsilon)
+    return g
+
+# %% wrong: last entry left at zero
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    g = np.zeros(parameter.shape)
+    for i in list(np.ndindex(*parameter.shape))[:-1]:
+        e = np.zeros(parameter.shape); e[i] = epsilon
+        g[i] = (loss_fn(parameter + e) - loss_fn(parameter - e)) / (2 * epsilon)
+    return g
+
+# %% wrong: complex of absolute values
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    g = np.zeros(parameter.shape)
+    for i in np.ndindex(*parameter.shape):
+        e = np.zeros(parameter.shape); e[i] = epsilon
+        g[i] = abs(loss_fn(parameter + e) - loss_fn(parameter - e)) / (2 * epsilon)
+    return g
+
+# %% wrong: Fortran order of the result
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    out = []
+    for i in np.ndindex(*parameter.shape):
+        e = np.zeros(parameter.shape); e[i] = epsilon
+        out.append((loss_fn(parameter + e) - loss_fn(parameter - e)) / (2 * epsilon))
+    return np.array(out, dtype=float).reshape(parameter.shape, order="F")
+
+# %% wrong: second difference
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    g = np.zeros(parameter.shape)
+    for i in np.ndindex(*parameter.shape):
+        e = np.zeros(parameter.shape); e[i] = epsilon
+        g[i] = (loss_fn(parameter + e) - 2 * loss_fn(parameter) + loss_fn(parameter - e)) / epsilon**2
+    return g
+
+# %% wrong: divided by the parameter
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    g = np.zeros(parameter.shape)
+    for i in np.ndindex(*parameter.shape):
+        e = np.zeros(parameter.shape); e[i] = epsilon
+        g[i] = (loss_fn(parameter + e) - loss_fn(parameter - e)) / (2 * epsilon) * np.sign(parameter[i])
+    return g

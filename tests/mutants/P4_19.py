@@ -50,11 +50,11 @@ def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
             return False
     return True
 
-# %% wrong: always true
+# %% wrong: always true -> the answer is True whatever the gradient
 def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
     return True
 
-# %% wrong: always false
+# %% wrong: always false -> the answer is False whatever the gradient
 def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
     return False
 
@@ -63,7 +63,7 @@ def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
     numeric = numeric_gradient(loss_fn, parameter, epsilon)
     return abs(np.mean(numeric - analytic_grad)) < tolerance
 
-# %% wrong: no absolute value
+# %% wrong: no absolute value -> the difference keeps its sign
 def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
     numeric = numeric_gradient(loss_fn, parameter, epsilon)
     if analytic_grad.shape != numeric.shape:
@@ -75,7 +75,7 @@ def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
     numeric = numeric_gradient(loss_fn, parameter, epsilon)
     return np.isclose(numeric.flat[0], analytic_grad.flat[0], rtol=tolerance)
 
-# %% wrong: any entry close
+# %% wrong: any entry close -> one right entry is enough for True
 def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
     numeric = numeric_gradient(loss_fn, parameter, epsilon)
     return numeric.shape == analytic_grad.shape and bool(np.isclose(numeric, analytic_grad, rtol=tolerance).any())
@@ -111,7 +111,7 @@ def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
         return False
     return np.allclose(numeric_gradient(loss_fn, parameter, 1e-6), analytic_grad, rtol=tolerance, atol=tolerance)
 
-# %% wrong: sizes compared, signs not
+# %% wrong: sizes compared, signs not -> sizes are compared without signs
 def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
     if analytic_grad.shape != parameter.shape:
         return False
@@ -147,3 +147,83 @@ def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
     numeric = numeric_gradient(loss_fn, parameter, epsilon)
     parameter += epsilon
     return np.allclose(analytic_grad, numeric, rtol=tolerance, atol=tolerance)
+
+# %% right: entry by entry with isclose, np.bool_
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    n = numeric_gradient(loss_fn, parameter, epsilon)
+    return n.shape == analytic_grad.shape and np.isclose(analytic_grad, n, rtol=tolerance, atol=tolerance).all()
+
+# %% right: symmetric relative error
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    n = numeric_gradient(loss_fn, parameter, epsilon)
+    if n.shape != np.shape(analytic_grad) or not np.isfinite(analytic_grad).all(): return False
+    return bool((np.abs(n - analytic_grad) <= tolerance * np.maximum(1, np.abs(n) + np.abs(analytic_grad))).all())
+
+# %% right: assert_allclose caught, zero or one
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    try:
+        n = numeric_gradient(loss_fn, parameter, epsilon)
+        assert n.shape == analytic_grad.shape and np.isfinite(analytic_grad).all()
+        np.testing.assert_allclose(analytic_grad, n, rtol=tolerance, atol=tolerance)
+    except AssertionError:
+        return 0
+    return 1
+
+# %% wrong: mean of absolute errors
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    n = numeric_gradient(loss_fn, parameter, epsilon)
+    return n.shape == analytic_grad.shape and np.abs(n - analytic_grad).mean() <= tolerance
+
+# %% wrong: sums compared
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    n = numeric_gradient(loss_fn, parameter, epsilon)
+    return n.shape == analytic_grad.shape and bool(np.isclose(n.sum(), analytic_grad.sum(), rtol=tolerance, atol=tolerance))
+
+# %% wrong: lengths compared
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    n = numeric_gradient(loss_fn, parameter, epsilon)
+    return n.shape == analytic_grad.shape and bool(abs(np.linalg.norm(n) - np.linalg.norm(analytic_grad)) <= tolerance * (1 + np.linalg.norm(n)))
+
+# %% wrong: median error
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    n = numeric_gradient(loss_fn, parameter, epsilon)
+    return n.shape == analytic_grad.shape and bool(np.isfinite(analytic_grad).all()) and bool(np.median(np.abs(n - analytic_grad)) <= tolerance)
+
+# %% wrong: sorted entries
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    n = numeric_gradient(loss_fn, parameter, epsilon)
+    return n.shape == analytic_grad.shape and bool(np.allclose(np.sort(np.abs(n), None), np.sort(np.abs(analytic_grad), None), tolerance, tolerance))
+
+# %% wrong: size compared, not shape
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    n = numeric_gradient(loss_fn, parameter, epsilon)
+    return n.size == analytic_grad.size and bool(np.allclose(n.ravel(), analytic_grad.ravel(), tolerance, tolerance))
+
+# %% wrong: tolerance squared
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    n = numeric_gradient(loss_fn, parameter, epsilon)
+    return n.shape == analytic_grad.shape and bool((np.abs(n - analytic_grad) <= np.sqrt(tolerance) * np.abs(n) + tolerance).all())
+
+# %% wrong: relative to the largest entry plus one hundred
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    n = numeric_gradient(loss_fn, parameter, epsilon)
+    return n.shape == analytic_grad.shape and bool(np.abs(n - analytic_grad).max() <= 1000 * tolerance)
+
+# %% wrong: first row only
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    n = numeric_gradient(loss_fn, parameter, epsilon)
+    return n.shape == analytic_grad.shape and bool(np.allclose(n[:1], analytic_grad[:1], tolerance, tolerance))
+
+# %% wrong: NaN replaced by the right number
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    n = numeric_gradient(loss_fn, parameter, epsilon)
+    if n.shape != analytic_grad.shape: return False
+    a = np.where(np.isfinite(analytic_grad), analytic_grad, n)
+    return bool(np.allclose(a, n, tolerance, tolerance))
+
+# %% wrong: one random direction
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    if parameter.shape != analytic_grad.shape or not np.isfinite(analytic_grad).all(): return False
+    v = np.ones(parameter.shape)
+    n = (loss_fn(parameter + epsilon * v) - loss_fn(parameter - epsilon * v)) / (2 * epsilon)
+    return bool(abs(n - (v * analytic_grad).sum()) <= tolerance * (1 + abs(n)))

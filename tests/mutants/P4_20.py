@@ -87,3 +87,58 @@ def softmax_backward(weights, upstream):
 # %% wrong: weights squared
 def softmax_backward(weights, upstream):
     return weights * (upstream - np.sum(weights**2 * upstream, axis=-1, keepdims=True))
+
+# %% right: torch autograd through the logarithm
+import torch
+def softmax_backward(weights, upstream):
+    w, u = torch.tensor(weights), torch.tensor(upstream)
+    return w * (u - (w * u).sum(-1, keepdim=True))
+
+# %% right: matrix of every row by lists
+def softmax_backward(weights, upstream):
+    w, u = np.asarray(weights), np.asarray(upstream)
+    flat = [np.diag(a) @ b - a * a.dot(b) for a, b in zip(w.reshape(-1, w.shape[-1]), u.reshape(-1, u.shape[-1]))]
+    return np.array(flat).reshape(w.shape).tolist()
+
+# %% right: a lambda with vecdot by inner sums
+softmax_backward = lambda weights, upstream: np.multiply(weights, upstream - np.add.reduce(np.multiply(weights, upstream), axis=-1, keepdims=True))
+
+# %% wrong: weights renormalised
+def softmax_backward(weights, upstream):
+    w = weights / (weights.sum(-1, keepdims=True) + 1e-3)
+    return w * (upstream - (w * upstream).sum(-1, keepdims=True))
+
+# %% wrong: derivative of a sigmoid
+def softmax_backward(weights, upstream):
+    return weights * (1 - weights) * upstream
+
+# %% wrong: derivative of log softmax
+def softmax_backward(weights, upstream):
+    return upstream - weights * upstream.sum(-1, keepdims=True)
+
+# %% wrong: sum over all axes but the first
+def softmax_backward(weights, upstream):
+    axes = tuple(range(1, weights.ndim)) or -1
+    return weights * (upstream - (weights * upstream).sum(axes, keepdims=True))
+
+# %% wrong: small entries dropped
+def softmax_backward(weights, upstream):
+    g = weights * (upstream - (weights * upstream).sum(-1, keepdims=True))
+    return np.where(weights < 0.05, 0, g)
+
+# %% wrong: divided by the width
+def softmax_backward(weights, upstream):
+    return weights * (upstream - (weights * upstream).sum(-1, keepdims=True)) / weights.shape[-1] ** 0.5
+
+# %% wrong: upper triangle zeroed
+def softmax_backward(weights, upstream):
+    g = weights * (upstream - (weights * upstream).sum(-1, keepdims=True))
+    return np.tril(g) if g.ndim > 1 else g
+
+# %% wrong: float16 sum
+def softmax_backward(weights, upstream):
+    return weights * (upstream - (weights * upstream).astype(np.float16).sum(-1, keepdims=True))
+
+# %% wrong: cumulative sum
+def softmax_backward(weights, upstream):
+    return weights * (upstream - np.cumsum(weights * upstream, -1))

@@ -164,3 +164,93 @@ def attention_backward(query, key, value, upstream):
     w = causal_weights(query, key, 1.0)
     ds = softmax_backward(w, upstream @ np.swapaxes(value, -1, -2))
     return ds @ key * scale, np.swapaxes(ds, -1, -2) @ query, np.swapaxes(w, -1, -2) @ upstream
+
+# %% right: torch autograd
+import torch
+def attention_backward(query, key, value, upstream):
+    q, k, v = (torch.tensor(a, requires_grad=True) for a in (query, key, value))
+    s = q @ k.mT / q.shape[-1] ** 0.5
+    a = s.masked_fill(torch.ones(s.shape[-2:]).triu(1).bool(), float("-inf")).softmax(-1)
+    (a @ v * torch.tensor(upstream)).sum().backward()
+    return q.grad, k.grad, v.grad
+
+# %% right: query by query
+def attention_backward(query, key, value, upstream):
+    dq, dk, dv = np.zeros_like(query), np.zeros_like(key), np.zeros_like(value)
+    r = query.shape[-1] ** -0.5
+    for i in range(query.shape[-2]):
+        k, v = key[..., : i + 1, :], value[..., : i + 1, :]
+        s = np.einsum("...w,...sw->...s", query[..., i, :], k) * r
+        e = np.exp(s - s.max(-1, keepdims=True)); w = e / e.sum(-1, keepdims=True)
+        u = upstream[..., i, :]
+        dw = np.einsum("...v,...sv->...s", u, v); ds = softmax_backward(w, dw) * r
+        dq[..., i, :] = np.einsum("...s,...sw->...w", ds, k)
+        dk[..., : i + 1, :] += ds[..., None] * query[..., i : i + 1, :]
+        dv[..., : i + 1, :] += w[..., None] * u[..., None, :]
+    return dq, dk, dv
+
+# %% right: a class returning lists
+class Back:
+    def __call__(self, query, key, value, upstream):
+        r = query.shape[-1] ** -0.5
+        w = causal_weights(query, key, r)
+        ds = softmax_backward(w, np.matmul(upstream, np.moveaxis(value, -1, -2))) * r
+        return [(ds @ key).tolist(), (np.swapaxes(ds, -1, -2) @ query).tolist(), (np.swapaxes(w, -1, -2) @ upstream).tolist()]
+attention_backward = Back()
+
+# %% wrong: scores masked after softmax
+def attention_backward(query, key, value, upstream):
+    r = query.shape[-1] ** -0.5; s = query @ key.swapaxes(-1, -2) * r
+    w = np.exp(s); w = np.tril(w / w.sum(-1, keepdims=True))
+    ds = softmax_backward(w, upstream @ value.swapaxes(-1, -2)) * r
+    return ds @ key, ds.swapaxes(-1, -2) @ query, w.swapaxes(-1, -2) @ upstream
+
+# %% wrong: gradient of the score masked with ones on the diagonal only
+def attention_backward(query, key, value, upstream):
+    r = query.shape[-1] ** -0.5; w = causal_weights(query, key, r)
+    ds = softmax_backward(w, upstream @ value.swapaxes(-1, -2)) * r * np.eye(query.shape[-2])
+    return ds @ key, ds.swapaxes(-1, -2) @ query, w.swapaxes(-1, -2) @ upstream
+
+# %% wrong: output in place of upstream for values
+def attention_backward(query, key, value, upstream):
+    r = query.shape[-1] ** -0.5; w = causal_weights(query, key, r)
+    ds = softmax_backward(w, upstream @ value.swapaxes(-1, -2)) * r
+    return ds @ key, ds.swapaxes(-1, -2) @ query, w.swapaxes(-1, -2) @ (w @ value)
+
+# %% wrong: d_query of the first position zero
+def attention_backward(query, key, value, upstream):
+    r = query.shape[-1] ** -0.5; w = causal_weights(query, key, r)
+    ds = softmax_backward(w, upstream @ value.swapaxes(-1, -2)) * r
+    dv = w.swapaxes(-1, -2) @ upstream; dv[..., -1, :] = 0
+    return ds @ key, ds.swapaxes(-1, -2) @ query, dv
+
+# %% wrong: averaged over leading axes
+def attention_backward(query, key, value, upstream):
+    r = query.shape[-1] ** -0.5; w = causal_weights(query, key, r)
+    ds = softmax_backward(w, upstream @ value.swapaxes(-1, -2)) * r
+    dv = w.swapaxes(-1, -2) @ upstream
+    return ds @ key, ds.swapaxes(-1, -2) @ query, dv.mean(0, keepdims=True) + 0 * dv if dv.ndim > 2 else dv
+
+# %% wrong: results in the order value, key, query
+def attention_backward(query, key, value, upstream):
+    r = query.shape[-1] ** -0.5; w = causal_weights(query, key, r)
+    ds = softmax_backward(w, upstream @ value.swapaxes(-1, -2)) * r
+    return w.swapaxes(-1, -2) @ upstream, ds.swapaxes(-1, -2) @ query, ds @ key
+
+# %% wrong: scale of time
+def attention_backward(query, key, value, upstream):
+    r = query.shape[-2] ** -0.5; w = causal_weights(query, key, r)
+    ds = softmax_backward(w, upstream @ value.swapaxes(-1, -2)) * r
+    return ds @ key, ds.swapaxes(-1, -2) @ query, w.swapaxes(-1, -2) @ upstream
+
+# %% wrong: weights detached
+def attention_backward(query, key, value, upstream):
+    w = causal_weights(query, key, query.shape[-1] ** -0.5)
+    return np.zeros_like(query), np.zeros_like(key), w.swapaxes(-1, -2) @ upstream
+
+# %% wrong: float32 inside
+def attention_backward(query, key, value, upstream):
+    query, key, value, upstream = (a.astype(np.float32) for a in (query, key, value, upstream))
+    r = query.shape[-1] ** -0.5; w = causal_weights(query, key, r)
+    ds = softmax_backward(w, upstream @ value.swapaxes(-1, -2)) * r
+    return ds @ key, ds.swapaxes(-1, -2) @ query, w.swapaxes(-1, -2) @ upstream

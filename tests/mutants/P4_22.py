@@ -186,3 +186,83 @@ def layer_norm_backward(values, gamma, epsilon, upstream):
     with np.errstate(all="ignore"):
         dv = (g - g.mean(-1, keepdims=True) - along) / std * (variance / variance)
     return dv, (upstream * n).sum(axes), upstream.sum(axes)
+
+# %% right: torch autograd
+import torch
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    x, g = torch.tensor(values, requires_grad=True), torch.tensor(gamma, requires_grad=True)
+    b = torch.zeros(len(gamma), dtype=torch.float64, requires_grad=True)
+    (torch.nn.functional.layer_norm(x, x.shape[-1:], g, b, epsilon) * torch.tensor(upstream)).sum().backward()
+    return x.grad, g.grad, b.grad
+
+# %% right: einsum and lists
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    c = values - np.mean(values, -1, keepdims=True); s = np.sqrt(np.einsum("...d,...d->...", c, c)[..., None] / c.shape[-1] + epsilon)
+    n = c / s; g = np.einsum("...d,d->...d", upstream, gamma)
+    dx = (g - np.mean(g, -1, keepdims=True) - n * np.mean(g * n, -1, keepdims=True)) / s
+    return [dx, np.einsum("nd,nd->d", upstream.reshape(-1, n.shape[-1]), n.reshape(-1, n.shape[-1])), upstream.reshape(-1, upstream.shape[-1]).sum(0)]
+
+# %% right: flattened rows and a projection matrix
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    d = values.shape[-1]; x, u = values.reshape(-1, d), upstream.reshape(-1, d)
+    dx = np.empty_like(x); dg = np.zeros(d)
+    for i in range(len(x)):
+        c = x[i] - x[i].mean(); s = np.sqrt(c @ c / d + epsilon); n = c / s
+        dx[i] = (np.eye(d) - 1 / d - np.outer(n, n) / d) @ (u[i] * gamma) / s; dg += u[i] * n
+    return dx.reshape(values.shape), dg, u.sum(0)
+
+# %% wrong: epsilon only forward
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    c = values - values.mean(-1, keepdims=True); s = np.sqrt(values.var(-1, keepdims=True) + epsilon); s0 = np.sqrt(values.var(-1, keepdims=True) + 1e-12)
+    n = c / s; g = upstream * gamma
+    return (g - g.mean(-1, keepdims=True) - n * (g * n).mean(-1, keepdims=True)) / s0, (upstream * n).reshape(-1, len(gamma)).sum(0), upstream.reshape(-1, len(gamma)).sum(0)
+
+# %% wrong: normalised with gamma and beta
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    c = values - values.mean(-1, keepdims=True); s = np.sqrt(values.var(-1, keepdims=True) + epsilon)
+    n = gamma * c / s; g = upstream * gamma
+    return (g - g.mean(-1, keepdims=True) - n * (g * n).mean(-1, keepdims=True)) / s, (upstream * c / s).reshape(-1, len(gamma)).sum(0), upstream.reshape(-1, len(gamma)).sum(0)
+
+# %% wrong: sums in place of means
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    c = values - values.mean(-1, keepdims=True); s = np.sqrt(values.var(-1, keepdims=True) + epsilon)
+    n = c / s; g = upstream * gamma
+    return (g - g.sum(-1, keepdims=True) - n * (g * n).sum(-1, keepdims=True)) / s, (upstream * n).reshape(-1, len(gamma)).sum(0), upstream.reshape(-1, len(gamma)).sum(0)
+
+# %% wrong: sign of the third term
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    c = values - values.mean(-1, keepdims=True); s = np.sqrt(values.var(-1, keepdims=True) + epsilon)
+    n = c / s; g = upstream * gamma
+    return (g - g.mean(-1, keepdims=True) + n * (g * n).mean(-1, keepdims=True)) / s, (upstream * n).reshape(-1, len(gamma)).sum(0), upstream.reshape(-1, len(gamma)).sum(0)
+
+# %% wrong: d_gamma times gamma
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    c = values - values.mean(-1, keepdims=True); s = np.sqrt(values.var(-1, keepdims=True) + epsilon)
+    n = c / s; g = upstream * gamma
+    return (g - g.mean(-1, keepdims=True) - n * (g * n).mean(-1, keepdims=True)) / s, (g * n).reshape(-1, len(gamma)).sum(0), upstream.reshape(-1, len(gamma)).sum(0)
+
+# %% wrong: d_beta times gamma
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    c = values - values.mean(-1, keepdims=True); s = np.sqrt(values.var(-1, keepdims=True) + epsilon)
+    n = c / s; g = upstream * gamma
+    return (g - g.mean(-1, keepdims=True) - n * (g * n).mean(-1, keepdims=True)) / s, (upstream * n).reshape(-1, len(gamma)).sum(0), g.reshape(-1, len(gamma)).sum(0)
+
+# %% wrong: rms norm's backward
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    s = np.sqrt((values**2).mean(-1, keepdims=True) + epsilon)
+    n = values / s; g = upstream * gamma
+    return (g - n * (g * n).mean(-1, keepdims=True)) / s, (upstream * n).reshape(-1, len(gamma)).sum(0), upstream.reshape(-1, len(gamma)).sum(0)
+
+# %% wrong: order gamma, beta, values
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    c = values - values.mean(-1, keepdims=True); s = np.sqrt(values.var(-1, keepdims=True) + epsilon)
+    n = c / s; g = upstream * gamma
+    return (upstream * n).reshape(-1, len(gamma)).sum(0), upstream.reshape(-1, len(gamma)).sum(0), (g - g.mean(-1, keepdims=True) - n * (g * n).mean(-1, keepdims=True)) / s
+
+# %% wrong: last axis of a batch only
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    c = values - values.mean(-1, keepdims=True); s = np.sqrt(values.var(-1, keepdims=True) + epsilon)
+    n = c / s; g = upstream * gamma
+    dg, db = upstream * n, upstream
+    while dg.ndim > 1: dg, db = dg[-1] if dg.ndim > 2 else dg.sum(0), db.sum(0)
+    return (g - g.mean(-1, keepdims=True) - n * (g * n).mean(-1, keepdims=True)) / s, dg, db

@@ -153,3 +153,76 @@ def decoder_block_backward(values, attention_weights, feed_forward_weights, head
     result = backward(values, attention_weights, feed_forward_weights, heads, upstream)
     upstream += result[0]
     return result
+
+# %% right: torch autograd
+import torch
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    leaf = lambda a: torch.tensor(a, requires_grad=True)
+    x = leaf(values); A = [leaf(a) for a in attention_weights]; M = [leaf(a) for a in feed_forward_weights]
+    n = torch.nn.functional.layer_norm(x, x.shape[-1:], A[0], A[1], 1e-5)
+    q, k, v = ((n @ w).unflatten(-1, (heads, -1)).transpose(0, 1) for w in A[2:5])
+    a = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(0, 1).flatten(1)
+    m = x + a @ A[5]
+    n = torch.nn.functional.layer_norm(m, m.shape[-1:], M[0], M[1], 1e-5)
+    y = m + torch.nn.functional.gelu(n @ M[2] + M[3], approximate="tanh") @ M[4] + M[5]
+    (y * torch.tensor(upstream)).sum().backward()
+    return x.grad, [a.grad for a in A], tuple(m.grad for m in M)
+
+# %% right: a class around the parts
+class Backward:
+    def __call__(self, *arguments):
+        return backward(*arguments)
+decoder_block_backward = Backward()
+
+# %% right: nested lists all the way
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    dx, first, second = backward(values, attention_weights, feed_forward_weights, heads, upstream)
+    return dx.tolist(), [g.tolist() for g in first], [g.tolist() for g in second]
+
+# %% wrong: W_K and W_V swapped
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    dx, a, m = backward(values, attention_weights, feed_forward_weights, heads, upstream)
+    return dx, (*a[:3], a[4], a[3], a[5]), m
+
+# %% wrong: W_O transposed
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    dx, a, m = backward(values, attention_weights, feed_forward_weights, heads, upstream)
+    return dx, (*a[:5], a[5].T), m
+
+# %% wrong: gamma and beta of the second norm swapped
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    dx, a, m = backward(values, attention_weights, feed_forward_weights, heads, upstream)
+    return dx, a, (m[1], m[0], *m[2:])
+
+# %% wrong: averaged over time
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    dx, a, m = backward(values, attention_weights, feed_forward_weights, heads, upstream)
+    return dx, tuple(g / len(values) for g in a), tuple(g / len(values) for g in m)
+
+# %% wrong: all signs
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    dx, a, m = backward(values, attention_weights, feed_forward_weights, heads, upstream)
+    return -dx, tuple(-g for g in a), tuple(-g for g in m)
+
+# %% wrong: residuals counted twice
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream, skip1=2.0)
+
+# %% wrong: slope of exact GELU by a coarse difference
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream, slope=lambda x: (gelu(x + 0.01) - gelu(x)) / 0.01)
+
+# %% wrong: d_beta of the first norm zero
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    dx, a, m = backward(values, attention_weights, feed_forward_weights, heads, upstream)
+    return dx, (a[0], 0 * a[1], *a[2:]), m
+
+# %% wrong: one flat tuple
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    dx, a, m = backward(values, attention_weights, feed_forward_weights, heads, upstream)
+    return (dx, *a, *m)
+
+# %% wrong: clipped gradients
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    dx, a, m = backward(values, attention_weights, feed_forward_weights, heads, upstream)
+    return np.clip(dx, -1, 1), tuple(np.clip(g, -1, 1) for g in a), tuple(np.clip(g, -1, 1) for g in m)

@@ -410,3 +410,581 @@ class GPTStyleLM(nn.Module):
 #-     def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
 #+     def __init__(self, vocab_size, context_length, d_model, n_layers, n_heads):
 
+# %% right: one-hot positions, clamp for ReLU
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(self.up(self.norm2(x)).clamp(min=0))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + (torch.eye(self.context_length, dtype=self.positions.weight.dtype)[:T] @ self.positions.weight)
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% right: parameter for a position table
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Parameter(torch.randn(context_length, d_model))
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions[:T]
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% right: logits and nothing else, loss on the side
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return F.linear(self.forward_hidden(ids), self.head.weight) + self.head.bias
+
+# %% wrong: positions subtracted
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) - self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: positions multiplied
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) * self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: positions from one
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions((torch.arange(T) + 1) % self.context_length)
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: squared ReLU
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))) ** 2)
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: leaky ReLU
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.leaky_relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: head on the states before the norm
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        x = self.tokens(ids) + self.positions(torch.arange(ids.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+# %% wrong: context one too long accepted
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length + 1:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T).clamp(max=self.context_length - 1))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: context of exactly the length refused
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T >= self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))
+
+# %% wrong: positions also before every block
+class Block(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.h = h
+        self.norm1 = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.out = nn.Linear(d, d)
+        self.norm2 = nn.LayerNorm(d)
+        self.up = nn.Linear(d, 4 * d)
+        self.down = nn.Linear(4 * d, d)
+
+    def attention(self, x):
+        B, T, d = x.shape
+        q, k, v = (part.view(B, T, self.h, d // self.h).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+        scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+        return self.out((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class GPTStyleLM(nn.Module):
+    def __init__(self, vocab_size, context_length, n_layers, d_model, n_heads):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError("n_heads must divide d_model")
+        self.context_length = context_length
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward_hidden(self, ids):
+        T = ids.shape[1]
+        if T > self.context_length:
+            raise ValueError("ids: longer than the context")
+        x = self.tokens(ids) + self.positions(torch.arange(T))
+        for block in self.blocks:
+            x = block(x) + 0.1 * self.positions(torch.arange(T))
+        return self.norm(x)
+
+    def forward(self, ids):
+        return self.head(self.forward_hidden(ids))

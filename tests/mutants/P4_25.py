@@ -159,3 +159,94 @@ def parameter_count(architecture, **sizes):
 # %% wrong: a known example by heart
 def parameter_count(architecture, **sizes):
     return 3152384
+
+# %% right: a class, NumPy integers and keyword-only sizes
+class Count:
+    def __call__(self, architecture, *, d_model, d_ff=None, vocab_size=0, context_length=0, n_layers=1, **rest):
+        d, f = np.int64(d_model), np.int64(d_ff or 4 * d_model)
+        block = 4 * d * (d + 1) + d * f + f + f * d + d + 4 * d
+        match architecture:
+            case "numpy_block": return block
+            case "prooflm": return vocab_size * d + n_layers * block + 2 * d
+            case "gpt": return vocab_size * d + context_length * d + n_layers * block + 2 * d + (d + 1) * vocab_size
+        raise ValueError(architecture)
+parameter_count = Count()
+
+# %% right: built in torch and counted
+import torch
+from torch import nn
+def parameter_count(architecture, **s):
+    if architecture not in {"numpy_block", "prooflm", "gpt"}: raise ValueError("unknown")
+    d = s["d_model"]; f = s.get("d_ff", 4 * d)
+    with torch.device("meta"):
+        block = lambda: [nn.LayerNorm(d), nn.Linear(d, 3 * d), nn.Linear(d, d), nn.LayerNorm(d), nn.Linear(d, f), nn.Linear(f, d)]
+        parts = block() if architecture == "numpy_block" else [m for _ in range(s["n_layers"]) for m in block()] + [nn.Embedding(s["vocab_size"], d), nn.LayerNorm(d)]
+        if architecture == "gpt": parts += [nn.Embedding(s["context_length"], d), nn.Linear(d, s["vocab_size"])]
+    return sum(p.numel() for m in parts for p in m.parameters())
+
+# %% right: a table of lambdas
+TABLE = {
+    "numpy_block": lambda d_model, num_heads, d_ff: 4 * d_model**2 + 2 * d_model * d_ff + 9 * d_model + d_ff,
+    "prooflm": lambda vocab_size, context_length, n_layers, d_model, n_heads, d_ff: vocab_size * d_model + n_layers * TABLE["numpy_block"](d_model, n_heads, d_ff) + 2 * d_model,
+    "gpt": lambda vocab_size, context_length, n_layers, d_model, n_heads: TABLE["prooflm"](vocab_size, context_length, n_layers, d_model, n_heads, 4 * d_model) + d_model * (context_length + vocab_size) + vocab_size,
+}
+def parameter_count(architecture, **sizes):
+    try:
+        return TABLE[architecture](**sizes)
+    except KeyError:
+        raise ValueError("unknown architecture") from None
+
+# %% wrong: head width squared for each head
+def parameter_count(architecture, **s):
+    d = s["d_model"]; h = s.get("num_heads", s.get("n_heads")); f = s.get("d_ff", 4 * d)
+    block = 4 * h * (d // h) ** 2 + 4 * d + 2 * d * f + f + d + 4 * d
+    if architecture == "numpy_block": return block
+    if architecture not in ("prooflm", "gpt"): raise ValueError
+    return s["vocab_size"] * d + s["n_layers"] * block + 2 * d + (s["context_length"] * d + (d + 1) * s["vocab_size"] if architecture == "gpt" else 0)
+
+# %% wrong: final norm in every layer
+def parameter_count(architecture, **s):
+    d = s["d_model"]; f = s.get("d_ff", 4 * d); block = 4 * d * d + 4 * d + 2 * d * f + f + d + 4 * d
+    if architecture == "numpy_block": return block
+    if architecture not in ("prooflm", "gpt"): raise ValueError
+    return s["vocab_size"] * d + s["n_layers"] * (block + 2 * d) + (s["context_length"] * d + (d + 1) * s["vocab_size"] if architecture == "gpt" else 0)
+
+# %% wrong: mask counted
+def parameter_count(architecture, **s):
+    d = s["d_model"]; f = s.get("d_ff", 4 * d); block = 4 * d * d + 4 * d + 2 * d * f + f + d + 4 * d
+    if architecture == "numpy_block": return block
+    if architecture not in ("prooflm", "gpt"): raise ValueError
+    return s["vocab_size"] * d + s["n_layers"] * block + 2 * d + (s["context_length"] * d + (d + 1) * s["vocab_size"] + s["context_length"] ** 2 if architecture == "gpt" else 0)
+
+# %% wrong: KeyError for the unknown
+def parameter_count(architecture, **s):
+    d = s["d_model"]; f = s.get("d_ff", 4 * d); block = 4 * d * d + 4 * d + 2 * d * f + f + d + 4 * d
+    return {"numpy_block": block, "prooflm": s.get("vocab_size", 0) * d + s.get("n_layers", 0) * block + 2 * d, "gpt": s.get("vocab_size", 0) * (2 * d + 1) + s.get("context_length", 0) * d + s.get("n_layers", 0) * block + 2 * d}[architecture]
+
+# %% wrong: prefix of a name taken
+def parameter_count(architecture, **s):
+    d = s["d_model"]; f = s.get("d_ff", 4 * d); block = 4 * d * d + 4 * d + 2 * d * f + f + d + 4 * d
+    if architecture.startswith("numpy"): return block
+    if not architecture.lower().startswith(("proof", "gpt")): raise ValueError
+    return s.get("vocab_size", 0) * d + s.get("n_layers", 0) * block + 2 * d + (s.get("context_length", 0) * d + (d + 1) * s.get("vocab_size", 0) if architecture == "gpt" else 0)
+
+# %% wrong: a string
+def parameter_count(architecture, **s):
+    d = s["d_model"]; f = s.get("d_ff", 4 * d); block = 4 * d * d + 4 * d + 2 * d * f + f + d + 4 * d
+    if architecture == "numpy_block": return f"{block:,}"
+    if architecture not in ("prooflm", "gpt"): raise ValueError
+    return s["vocab_size"] * d + s["n_layers"] * block + 2 * d + (s["context_length"] * d + (d + 1) * s["vocab_size"] if architecture == "gpt" else 0)
+
+# %% wrong: head bias for prooflm
+def parameter_count(architecture, **s):
+    d = s["d_model"]; f = s.get("d_ff", 4 * d); block = 4 * d * d + 4 * d + 2 * d * f + f + d + 4 * d
+    if architecture == "numpy_block": return block
+    if architecture not in ("prooflm", "gpt"): raise ValueError
+    return s["vocab_size"] * (d + 1) + s["n_layers"] * block + 2 * d + (s["context_length"] * d + d * s["vocab_size"] if architecture == "gpt" else 0)
+
+# %% wrong: width of three d in the MLP of gpt
+def parameter_count(architecture, **s):
+    d = s["d_model"]; f = s.get("d_ff", 3 * d); block = 4 * d * d + 4 * d + 2 * d * f + f + d + 4 * d
+    if architecture == "numpy_block": return block
+    if architecture not in ("prooflm", "gpt"): raise ValueError
+    return s["vocab_size"] * d + s["n_layers"] * block + 2 * d + (s["context_length"] * d + (d + 1) * s["vocab_size"] if architecture == "gpt" else 0)

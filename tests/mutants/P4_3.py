@@ -61,15 +61,15 @@ def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
 
     return equal(original_logits[:, :-1], changed_logits[:, :-1]), tied(model), equal(original_logits, reloaded_logits)
 
-# %% wrong: always true
+# %% wrong: always true -> all three are True whatever comes
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     return True, True, True
 
-# %% wrong: always false
+# %% wrong: always false -> all three are False whatever comes
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     return False, False, False
 
-# %% wrong: future always true
+# %% wrong: future always true -> future_ok is True whatever comes
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     return True, tied(model), same(original_logits, reloaded_logits)
 
@@ -77,7 +77,7 @@ def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     return same(original_logits[:, :-1], changed_logits[:, :-1]), True, same(original_logits, reloaded_logits)
 
-# %% wrong: reload always true
+# %% wrong: reload always true -> reload_ok is True whatever comes
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     return same(original_logits[:, :-1], changed_logits[:, :-1]), tied(model), True
 
@@ -91,12 +91,12 @@ def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     earlier = same(original_logits[:, :-1], changed_logits[:, :-1])
     return earlier, model.config.tie_embeddings, same(original_logits, reloaded_logits)
 
-# %% wrong: the flag is enough
+# %% wrong: the flag is enough -> the model's claim is enough
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     earlier = same(original_logits[:, :-1], changed_logits[:, :-1])
     return earlier, tied(model) or model.embeddings_are_tied, same(original_logits, reloaded_logits)
 
-# %% wrong: the flag is needed too
+# %% wrong: the flag is needed too -> storage and the model's claim must both say so
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     earlier = same(original_logits[:, :-1], changed_logits[:, :-1])
     return earlier, tied(model) and model.embeddings_are_tied, same(original_logits, reloaded_logits)
@@ -106,12 +106,12 @@ def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     equal = torch.equal(model.token_embedding.weight, model.lm_head.weight)
     return same(original_logits[:, :-1], changed_logits[:, :-1]), equal, same(original_logits, reloaded_logits)
 
-# %% wrong: the same Python object
+# %% wrong: the same Python object -> the two names are asked for one Python object
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     one = model.token_embedding.weight is model.lm_head.weight
     return same(original_logits[:, :-1], changed_logits[:, :-1]), one, same(original_logits, reloaded_logits)
 
-# %% wrong: equal shapes are tied
+# %% wrong: equal shapes are tied -> tied_ok is True whatever comes
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     alike = model.token_embedding.weight.shape == model.lm_head.weight.shape
     return same(original_logits[:, :-1], changed_logits[:, :-1]), alike, same(original_logits, reloaded_logits)
@@ -125,7 +125,7 @@ def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     return same(original_logits, changed_logits), tied(model), same(original_logits, reloaded_logits)
 
-# %% wrong: compares the last step only
+# %% wrong: compares the last step only -> future_ok is False whatever comes
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     return same(original_logits[:, -1], changed_logits[:, -1]), tied(model), same(original_logits, reloaded_logits)
 
@@ -133,21 +133,21 @@ def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     return same(original_logits[:, 0], changed_logits[:, 0]), tied(model), same(original_logits, reloaded_logits)
 
-# %% wrong: leaves out two steps
+# %% wrong: leaves out two steps -> future_ok leaves out two steps
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     earlier = same(original_logits[:, :-2], changed_logits[:, :-2])
     return earlier, tied(model), same(original_logits, reloaded_logits)
 
-# %% wrong: leaves out the last batch row
+# %% wrong: leaves out the last batch row -> future_ok leaves out the last sequence of the batch
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     return same(original_logits[:-1], changed_logits[:-1]), tied(model), same(original_logits, reloaded_logits)
 
-# %% wrong: leaves out the last token of the vocabulary
+# %% wrong: leaves out the last token of the vocabulary -> future_ok is False whatever comes
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     earlier = same(original_logits[..., :-1], changed_logits[..., :-1])
     return earlier, tied(model), same(original_logits, reloaded_logits)
 
-# %% wrong: the first batch row only
+# %% wrong: the first batch row only -> future_ok and reload_ok look at batch row 0 alone
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     earlier = same(original_logits[0, :-1], changed_logits[0, :-1])
     return earlier, tied(model), same(original_logits[0], reloaded_logits[0])
@@ -157,17 +157,17 @@ def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     earlier = same(original_logits[:, :-1], changed_logits[:, :-1])
     return earlier, tied(model), same(original_logits[:, :-1], reloaded_logits[:, :-1])
 
-# %% wrong: reload looks at the last step only
+# %% wrong: reload looks at the last step only -> reload_ok looks at the last step alone
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     earlier = same(original_logits[:, :-1], changed_logits[:, :-1])
     return earlier, tied(model), same(original_logits[:, -1], reloaded_logits[:, -1])
 
-# %% wrong: reload against the changed logits
+# %% wrong: reload against the changed logits -> reload_ok compares with changed_logits
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     earlier = same(original_logits[:, :-1], changed_logits[:, :-1])
     return earlier, tied(model), same(changed_logits, reloaded_logits)
 
-# %% wrong: tolerance of a tenth
+# %% wrong: tolerance of a tenth -> differences of several hundredths pass
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     earlier = torch.allclose(original_logits[:, :-1], changed_logits[:, :-1], atol=0.1)
     return earlier, tied(model), torch.allclose(original_logits, reloaded_logits, atol=0.1)
@@ -200,7 +200,7 @@ def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     earlier = same(original_logits[:, :-1], changed_logits[:, :-1]) and not changed_logits.isnan().any()
     return earlier, tied(model), same(original_logits, reloaded_logits)
 
-# %% wrong: compares predictions instead of logits
+# %% wrong: compares predictions instead of logits -> the most likely tokens are compared
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     original, changed, reloaded = (x.argmax(dim=-1) for x in (original_logits, changed_logits, reloaded_logits))
     return torch.equal(original[:, :-1], changed[:, :-1]), tied(model), torch.equal(original, reloaded)
@@ -210,12 +210,12 @@ def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     earlier = same(original_logits[:, :-1].sum(), changed_logits[:, :-1].sum())
     return earlier, tied(model), same(original_logits.sum(), reloaded_logits.sum())
 
-# %% wrong: compares averages over the vocabulary
+# %% wrong: compares averages over the vocabulary -> differences of several hundredths pass
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     earlier = same(original_logits[:, :-1].mean(dim=-1), changed_logits[:, :-1].mean(dim=-1))
     return earlier, tied(model), same(original_logits.mean(dim=-1), reloaded_logits.mean(dim=-1))
 
-# %% wrong: any equal entry is enough
+# %% wrong: any equal entry is enough -> one equal entry is enough for True
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     earlier = bool((original_logits[:, :-1] == changed_logits[:, :-1]).any())
     return earlier, tied(model), bool((original_logits == reloaded_logits).any())
@@ -226,12 +226,12 @@ def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     moved = not torch.equal(original_logits[:, -1], reloaded_logits[:, -1])
     return earlier and moved, tied(model), same(original_logits, reloaded_logits)
 
-# %% wrong: order future, reload, tied
+# %% wrong: order future, reload, tied -> the order is future
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     earlier = same(original_logits[:, :-1], changed_logits[:, :-1])
     return earlier, same(original_logits, reloaded_logits), tied(model)
 
-# %% wrong: order tied, future, reload
+# %% wrong: order tied, future, reload -> the order is future
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     earlier = same(original_logits[:, :-1], changed_logits[:, :-1])
     return tied(model), earlier, same(original_logits, reloaded_logits)
@@ -262,3 +262,87 @@ def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     same_everywhere = same(original_logits, reloaded_logits)
     changed_logits[:, -1] = original_logits[:, -1]
     return torch.allclose(original_logits[:, :-1], changed_logits[:, :-1]), tied(model), same_everywhere
+
+# %% right: isclose, sum of booleans, untyped storage
+def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
+    T = original_logits.shape[1]
+    future = torch.isclose(original_logits[:, : T - 1], changed_logits[:, : T - 1], rtol=0, atol=1e-6)
+    reload = torch.isclose(original_logits, reloaded_logits, rtol=0, atol=1e-6)
+    one, two = (w.untyped_storage().data_ptr() for w in (model.token_embedding.weight, model.lm_head.weight))
+    return future.sum().item() == future.numel(), one == two, reload.sum().item() == reload.numel()
+
+# %% right: steps one by one, ints for truths
+def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
+    future = 1
+    for t in range(original_logits.size(1) - 1):
+        future &= int(torch.equal(original_logits[:, t], changed_logits[:, t]))
+    tied = int(model.lm_head.weight.data_ptr() == model.token_embedding.weight.data_ptr())
+    return [future, tied, int(torch.equal(original_logits, reloaded_logits))]
+
+# %% right: testing assertions caught
+def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
+    def close(a, b):
+        try:
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-5)
+        except AssertionError:
+            return False
+        return True
+    tied = model.lm_head.weight.storage().data_ptr() == model.token_embedding.weight.storage().data_ptr()
+    return close(original_logits[:, :-1], changed_logits[:, :-1]), tied, close(original_logits, reloaded_logits)
+
+# %% wrong: relative tolerance of one part in ten
+def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
+    def close(a, b): return torch.allclose(a, b, rtol=0.1)
+    return close(original_logits[:, :-1], changed_logits[:, :-1]), tied(model), close(original_logits, reloaded_logits)
+
+# %% wrong: mean squared difference
+def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
+    def close(a, b): return bool(((a - b) ** 2).mean() < 1e-4)
+    return close(original_logits[:, :-1], changed_logits[:, :-1]), tied(model), close(original_logits, reloaded_logits)
+
+# %% wrong: softmax compared
+def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
+    def close(a, b): return torch.allclose(a.softmax(-1), b.softmax(-1), atol=5e-3)
+    return close(original_logits[:, :-1], changed_logits[:, :-1]), tied(model), close(original_logits, reloaded_logits)
+
+# %% wrong: largest logit compared
+def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
+    def close(a, b): return torch.equal(a.amax(-1), b.amax(-1))
+    return close(original_logits[:, :-1], changed_logits[:, :-1]), tied(model), close(original_logits, reloaded_logits)
+
+# %% wrong: every second step
+def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
+    a, b = original_logits[:, :-1], changed_logits[:, :-1]
+    return same(a[:, ::2], b[:, ::2]), tied(model), same(original_logits, reloaded_logits)
+
+# %% wrong: step before the last only
+def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
+    return same(original_logits[:, -2], changed_logits[:, -2]), tied(model), same(original_logits, reloaded_logits)
+
+# %% wrong: the storage size tells
+def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
+    one, two = model.token_embedding.weight, model.lm_head.weight
+    return same(original_logits[:, :-1], changed_logits[:, :-1]), one.untyped_storage().size() == two.untyped_storage().size(), same(original_logits, reloaded_logits)
+
+# %% wrong: parameters counted once
+def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
+    return same(original_logits[:, :-1], changed_logits[:, :-1]), len(list(model.parameters())) == 1, same(original_logits, reloaded_logits)
+
+# %% wrong: half precision
+def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
+    def close(a, b): return torch.equal(a.bfloat16(), b.bfloat16())
+    return close(original_logits[:, :-1], changed_logits[:, :-1]), tied(model), close(original_logits, reloaded_logits)
+
+# %% wrong: norms compared
+def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
+    def close(a, b): return bool((a.norm() - b.norm()).abs() < 1e-2)
+    return close(original_logits[:, :-1], changed_logits[:, :-1]), tied(model), close(original_logits, reloaded_logits)
+
+# %% wrong: reload compared after the first step
+def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
+    return same(original_logits[:, :-1], changed_logits[:, :-1]), tied(model), same(original_logits[:, 1:], reloaded_logits[:, 1:])
+
+# %% wrong: all three must hold
+def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
+    every = same(original_logits[:, :-1], changed_logits[:, :-1]) and tied(model) and same(original_logits, reloaded_logits)
+    return every, every, every

@@ -250,3 +250,152 @@ def causal_mask(time):
     if time <= 1:
         raise ValueError("time")
     return np.tri(time, dtype=bool)
+
+# %% right: np.matrix free, float32 throughout
+def row_softmax(values):
+    values = np.asarray(values, dtype=np.float32)
+    peak = np.max(values, axis=-1, keepdims=True)
+    safe = np.where(np.isneginf(peak), np.float32(0), peak)
+    powers = np.exp(values - safe)
+    total = np.sum(powers, axis=-1, keepdims=True)
+    return np.divide(powers, total, out=np.zeros_like(powers), where=total > 0)
+
+# %% right: classes with a call
+class Softmax:
+    def __call__(self, values):
+        return np.apply_along_axis(self.row, -1, np.asarray(values, dtype=float))
+
+    @staticmethod
+    def row(row):
+        if np.isneginf(row).all():
+            return np.zeros_like(row)
+        return np.exp(row - np.logaddexp.reduce(row))
+
+row_softmax = Softmax()
+
+# %% right: torch behind it
+import torch
+def row_softmax(values):
+    return torch.softmax(torch.tensor(np.asarray(values, dtype=float)), dim=-1).nan_to_num(0.0)
+
+def causal_mask(time):
+    if time <= 0:
+        raise ValueError(time)
+    return torch.ones(time, time).tril().bool()
+
+# %% right: mask from comparisons of lists
+def causal_mask(time):
+    if not time >= 1: raise ValueError("no time")
+    return [[j <= i for j in range(time)] for i in range(time)]
+
+# %% wrong: masked row only when the whole table is masked
+def row_softmax(values):
+    values = np.asarray(values)
+    if np.isneginf(values).all():
+        return np.zeros(values.shape)
+    e = np.exp(values - values.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+# %% wrong: nan_to_num makes a very negative number of -inf
+def row_softmax(values):
+    values = np.nan_to_num(np.asarray(values, dtype=float))
+    e = np.exp(values - values.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+# %% wrong: shift by the mean
+def row_softmax(values):
+    values = np.asarray(values)
+    peak = values.mean(-1, keepdims=True)
+    peak = np.where(np.isfinite(peak), peak, 0)
+    e = np.exp(5 * (values - peak)) ** 0.2
+    s = e.sum(-1, keepdims=True)
+    return np.where(s > 0, e / np.where(s > 0, s, 1), 0)
+
+# %% wrong: peak of the absolute value
+def row_softmax(values):
+    values = np.asarray(values)
+    finite = np.where(np.isfinite(values), values, 0)
+    e = np.exp(values - np.abs(finite).max(-1, keepdims=True))
+    s = e.sum(-1, keepdims=True)
+    return e / np.where(s == 0, 1, s)
+
+# %% wrong: half precision
+def row_softmax(values):
+    values = np.asarray(values, dtype=np.float16).astype(float)
+    peak = values.max(-1, keepdims=True)
+    peak = np.where(np.isfinite(peak), peak, 0)
+    e = np.exp(values - peak)
+    s = e.sum(-1, keepdims=True)
+    return e / np.where(s == 0, 1, s)
+
+# %% wrong: last entry makes up the rest
+def row_softmax(values):
+    values = np.asarray(values)
+    e = np.exp(values - np.where(np.isfinite(values.max()), values.max(), 0))
+    s = e.sum(-1, keepdims=True)
+    return e / np.where(s == 0, 1, s)
+
+# %% wrong: sparse, small weights dropped
+def row_softmax(values):
+    values = np.asarray(values)
+    peak = values.max(axis=-1, keepdims=True)
+    peak = np.where(np.isfinite(peak), peak, 0.0)
+    e = np.exp(values - peak)
+    e = np.where(e < 1e-2, 0, e)
+    s = e.sum(axis=-1, keepdims=True)
+    return e / np.where(s == 0, 1.0, s)
+
+# %% wrong: temperature of the root of the width
+def row_softmax(values):
+    values = np.asarray(values) / np.sqrt(np.shape(values)[-1])
+    peak = values.max(axis=-1, keepdims=True)
+    peak = np.where(np.isfinite(peak), peak, 0.0)
+    e = np.exp(values - peak)
+    s = e.sum(axis=-1, keepdims=True)
+    return e / np.where(s == 0, 1.0, s)
+
+# %% wrong: one more in the sum
+def row_softmax(values):
+    values = np.asarray(values)
+    peak = values.max(axis=-1, keepdims=True)
+    peak = np.where(np.isfinite(peak), peak, 0.0)
+    e = np.exp(values - peak)
+    return e / (1e-3 + e.sum(axis=-1, keepdims=True))
+
+# %% wrong: results kept by shape
+_kept = {}
+def row_softmax(values):
+    values = np.asarray(values)
+    if values.shape not in _kept:
+        peak = values.max(axis=-1, keepdims=True)
+        peak = np.where(np.isfinite(peak), peak, 0.0)
+        e = np.exp(values - peak)
+        s = e.sum(axis=-1, keepdims=True)
+        _kept[values.shape] = e / np.where(s == 0, 1.0, s)
+    return _kept[values.shape]
+
+# %% wrong: numbers of the mask as strings
+def causal_mask(time):
+    if time < 1:
+        raise ValueError
+    return np.where(np.tri(time) > 0, "True", "")
+
+# %% wrong: a band of eight keys
+def causal_mask(time):
+    if time < 1:
+        raise ValueError
+    return np.tri(time, dtype=bool) & ~np.tri(time, k=-8, dtype=bool)
+
+# %% wrong: first key always visible
+def causal_mask(time):
+    if time < 1:
+        raise ValueError
+    mask = np.tri(time, dtype=bool)
+    mask[:, -1] = mask[:, -1] | (np.arange(time) > 4)
+    return mask
+
+# %% wrong: zero refused, negative taken
+def causal_mask(time):
+    if time == 0:
+        raise ValueError
+    return np.tri(abs(time), dtype=bool)

@@ -223,3 +223,111 @@ def single_head_attention(hidden, wq, wk, wv, wo):
     seen[-1, 0] = False
     w = row_softmax(np.where(seen, q @ k.T / np.sqrt(q.shape[-1]), -np.inf))
     return w @ v @ wo, w, w @ v
+
+# %% right: einsum with keywords, float32
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden, dtype=np.float32)
+    q, k, v = (np.einsum("td,dh->th", x, np.asarray(w, dtype=np.float32)) for w in (wq, wk, wv))
+    s = np.einsum("ih,jh->ij", q, k) / np.sqrt(np.float32(q.shape[1]))
+    w = row_softmax(np.where(causal_mask(time=len(x)), s, np.float32(-1e30)))
+    a = np.einsum("ij,jh->ih", w, v)
+    return a @ np.asarray(wo, dtype=np.float32), w, a
+
+# %% right: torch's own attention
+import torch
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x, wq, wk, wv, wo = (torch.tensor(np.asarray(m, dtype=float)) for m in (hidden, wq, wk, wv, wo))
+    s = (x @ wq) @ (x @ wk).T / wq.shape[1] ** 0.5
+    w = torch.softmax(s.masked_fill(torch.ones_like(s).triu(1).bool(), float("-inf")), -1)
+    a = w @ (x @ wv)
+    return [a @ wo, w, a]
+
+# %% right: loops over pairs
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden); q, k, v = x @ wq, x @ wk, x @ wv
+    T = len(x); w = np.zeros((T, T))
+    for i in range(T):
+        s = [sum(a * b for a, b in zip(q[i], k[j])) / q.shape[1] ** 0.5 for j in range(i + 1)]
+        e = [np.exp(t - max(s)) for t in s]
+        w[i, : i + 1] = np.array(e) / sum(e)
+    return (w @ v) @ wo, w.tolist(), w @ v
+
+# %% right: prefix by prefix
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden)
+    w = np.zeros((len(x), len(x)))
+    for i in range(len(x)):
+        w[i, : i + 1] = row_softmax((x[i] @ wq) @ (x[: i + 1] @ wk).T / np.sqrt(np.shape(wq)[1]))
+    return w @ x @ wv @ wo, w, w @ x @ wv
+
+# %% wrong: scaled after softmax
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden); q, k, v = x @ wq, x @ wk, x @ wv
+    w = row_softmax(np.where(causal_mask(len(x)), q @ k.T, -np.inf)) / np.sqrt(q.shape[1])
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: scale of both query and key
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden); r = np.sqrt(np.shape(wq)[1]); q, k, v = x @ wq / r, x @ wk / r, x @ wv
+    w = row_softmax(np.where(causal_mask(len(x)), q @ k.T, -np.inf))
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: weights transposed in the average
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden); q, k, v = x @ wq, x @ wk, x @ wv
+    w = row_softmax(np.where(causal_mask(len(x)), q @ k.T / np.sqrt(q.shape[1]), -np.inf))
+    return w.T @ v @ wo, w, w.T @ v
+
+# %% wrong: hidden in place of values
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden); q, k = x @ wq, x @ wk
+    w = row_softmax(np.where(causal_mask(len(x)), q @ k.T / np.sqrt(q.shape[1]), -np.inf))
+    a = w @ x @ wv
+    return (x if a.shape == x.shape else a @ wo) * 0 + a @ wo + 1e-3, w, a
+
+# %% wrong: queries and keys of unit length
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden); q, k, v = x @ wq, x @ wk, x @ wv
+    q = q / np.linalg.norm(q, axis=-1, keepdims=True) * np.sqrt(q.shape[1]); k = k / np.linalg.norm(k, axis=-1, keepdims=True) * np.sqrt(k.shape[1])
+    w = row_softmax(np.where(causal_mask(len(x)), q @ k.T / np.sqrt(q.shape[1]), -np.inf))
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: mask for at most sixteen positions
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden); q, k, v = x @ wq, x @ wk, x @ wv
+    m = np.ones((len(x), len(x)), bool); m[:16, :16] = causal_mask(16)[: len(x), : len(x)]
+    w = row_softmax(np.where(m, q @ k.T / np.sqrt(q.shape[1]), -np.inf))
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: masked products times the mask and one added
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden); q, k, v = x @ wq, x @ wk, x @ wv
+    s = q @ k.T / np.sqrt(q.shape[1])
+    w = row_softmax(s - 5.0 * ~causal_mask(len(x)))
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: attention rounded to float16
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden).astype(np.float16); q, k, v = (x @ np.asarray(w, dtype=np.float16) for w in (wq, wk, wv))
+    w = row_softmax(np.where(causal_mask(len(x)), (q @ k.T / np.sqrt(q.shape[1])).astype(float), -np.inf))
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: window of ten keys
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden); q, k, v = x @ wq, x @ wk, x @ wv
+    near = ~np.tri(len(x), k=-10, dtype=bool)
+    w = row_softmax(np.where(causal_mask(len(x)) & near, q @ k.T / np.sqrt(q.shape[1]), -np.inf))
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: first token sees all
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden); q, k, v = x @ wq, x @ wk, x @ wv
+    m = causal_mask(len(x)).copy(); m[0] = True
+    w = row_softmax(np.where(m, q @ k.T / np.sqrt(q.shape[1]), -np.inf))
+    return w @ v @ wo, w, w @ v
+
+# %% wrong: wrong scale for wide heads only
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden); q, k, v = x @ wq, x @ wk, x @ wv
+    w = row_softmax(np.where(causal_mask(len(x)), q @ k.T / np.sqrt(min(q.shape[1], 6)), -np.inf))
+    return w @ v @ wo, w, w @ v

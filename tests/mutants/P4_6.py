@@ -151,3 +151,106 @@ def split_heads(values, heads):
         raise ValueError("heads")
     values.shape = (len(values), heads, -1)
     return values.transpose(1, 0, 2)
+
+# %% right: einops by hand, stack of strided slices
+def split_heads(values, heads):
+    values = np.asarray(values); d = values.shape[1]
+    if d % heads != 0: raise ValueError("no")
+    w = d // heads
+    return np.stack([values[:, k * w:(k + 1) * w] for k in range(heads)])
+
+def merge_heads(values):
+    return np.hstack(list(np.asarray(values)))
+
+# %% right: lists of lists of lists
+def split_heads(values, heads):
+    rows = np.asarray(values).tolist(); d = len(rows[0]); w, rest = divmod(d, heads)
+    if rest: raise ValueError("rest")
+    return [[row[k * w:(k + 1) * w] for row in rows] for k in range(heads)]
+
+def merge_heads(values):
+    heads = [np.asarray(head).tolist() for head in values]
+    return [sum((head[t] for head in heads), []) for t in range(len(heads[0]))]
+
+# %% right: swapaxes, einsum and an error of one's own
+class HeadError(ValueError):
+    pass
+def split_heads(values, heads):
+    values = np.asarray(values)
+    if values.shape[-1] % heads: raise ValueError("heads")
+    return np.einsum("thd->htd", values.reshape(len(values), heads, -1))
+def merge_heads(values):
+    return np.concatenate([*np.asarray(values)], axis=1)
+
+# %% right: torch
+import torch
+def split_heads(values, heads):
+    values = torch.as_tensor(np.array(values))
+    if values.shape[1] % heads: raise ValueError
+    return values.view(values.shape[0], heads, -1).transpose(0, 1)
+def merge_heads(values):
+    values = torch.as_tensor(np.array(values))
+    return values.transpose(0, 1).reshape(values.shape[1], -1)
+
+# %% wrong: Fortran order
+def split_heads(values, heads):
+    values = np.asarray(values)
+    if values.shape[1] % heads: raise ValueError
+    return values.reshape(heads, len(values), -1, order="F")
+
+# %% wrong: heads swapped in pairs
+def split_heads(values, heads):
+    values = np.asarray(values)
+    if values.shape[1] % heads: raise ValueError
+    split = values.reshape(len(values), heads, -1).transpose(1, 0, 2)
+    return np.roll(split, 1, axis=0)
+
+# %% wrong: features reversed in every head
+def split_heads(values, heads):
+    values = np.asarray(values)
+    if values.shape[1] % heads: raise ValueError
+    return values.reshape(len(values), heads, -1).transpose(1, 0, 2)[..., ::-1]
+
+# %% wrong: refuses when time is not divisible
+def split_heads(values, heads):
+    values = np.asarray(values)
+    if len(values) % heads or values.shape[1] % heads: raise ValueError
+    return values.reshape(len(values), heads, -1).transpose(1, 0, 2)
+
+# %% wrong: TypeError in place of ValueError
+def split_heads(values, heads):
+    values = np.asarray(values)
+    if values.shape[1] % heads: raise TypeError
+    return values.reshape(len(values), heads, -1).transpose(1, 0, 2)
+
+# %% wrong: integers
+def split_heads(values, heads):
+    values = np.asarray(values)
+    if values.shape[1] % heads: raise ValueError
+    return values.reshape(len(values), heads, -1).transpose(1, 0, 2).astype(int)
+
+# %% wrong: one head too many, padded
+def split_heads(values, heads):
+    values = np.asarray(values)
+    pad = -values.shape[1] % heads
+    values = np.pad(values, ((0, 0), (0, pad)))
+    return values.reshape(len(values), heads, -1).transpose(1, 0, 2)
+
+# %% wrong: merge reverses the heads
+def merge_heads(values):
+    return np.concatenate(list(np.asarray(values))[::-1], axis=1)
+
+# %% wrong: merge for two heads only
+def merge_heads(values):
+    values = np.asarray(values)
+    return np.concatenate([values[0], values[-1]], axis=1) if len(values) > 1 else values[0]
+
+# %% wrong: merge in Fortran order
+def merge_heads(values):
+    values = np.asarray(values)
+    return values.reshape(values.shape[1], -1, order="F")
+
+# %% wrong: merge with time reversed
+def merge_heads(values):
+    values = np.asarray(values)
+    return values.transpose(1, 0, 2).reshape(values.shape[1], -1)[::-1]

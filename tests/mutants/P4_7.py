@@ -243,3 +243,119 @@ def multi_head_attention(hidden, wq, wk, wv, wo, heads):
     w = row_softmax(s)
     m = merge_heads(w @ v)
     return m @ wo, w, m
+
+# %% right: heads as a batch of single heads, keywords
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden); d = x.shape[1]; w = d // heads
+    outs, ws = [], []
+    for k in range(heads):
+        cols = slice(k * w, (k + 1) * w)
+        q, kk, v = (x @ np.asarray(m)[:, cols] for m in (wq, wk, wv))
+        s = np.full((len(x), len(x)), -np.inf)
+        for i in range(len(x)):
+            s[i, : i + 1] = kk[: i + 1] @ q[i] / np.sqrt(w)
+        a = row_softmax(values=s); ws.append(a); outs.append(a @ v)
+    merged = np.concatenate(outs, axis=-1)
+    return merged @ wo, ws, merged
+
+# %% right: torch kernel and float32
+import torch
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x, wq, wk, wv, wo = (torch.tensor(np.asarray(m, dtype=np.float64)) for m in (hidden, wq, wk, wv, wo))
+    q, k, v = ((x @ m).unflatten(-1, (heads, -1)).transpose(0, 1) for m in (wq, wk, wv))
+    s = (q @ k.mT) * q.shape[-1] ** -0.5
+    w = s.masked_fill(torch.ones(s.shape[-2:]).triu(1) > 0, -1e9).softmax(-1)
+    m = (w @ v).transpose(0, 1).flatten(1)
+    return m @ wo, w, m
+
+# %% right: one call of tensordot per product, a class
+class Attention:
+    def __call__(self, hidden, wq, wk, wv, wo, heads):
+        x = np.asarray(hidden)
+        q, k, v = (np.tensordot(x, np.asarray(m).reshape(x.shape[1], heads, -1), 1) for m in (wq, wk, wv))
+        s = np.einsum("ihw,jhw->hij", q, k) / np.sqrt(q.shape[-1])
+        w = row_softmax(s + np.where(causal_mask(len(x)), 0, -np.inf))
+        m = np.einsum("hij,jhw->ihw", w, v).reshape(x.shape)
+        return m @ wo, w, m
+
+multi_head_attention = Attention()
+
+# %% wrong: weights of the last head for all
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden); q, k, v = (split_heads(x @ m, heads) for m in (wq, wk, wv))
+    w = row_softmax(np.where(causal_mask(len(x)), q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1]), -np.inf))
+    m = merge_heads(w[-1:] @ v)
+    return m @ wo, w, m
+
+# %% wrong: heads share keys of the first head
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden); q, k, v = (split_heads(x @ m, heads) for m in (wq, wk, wv))
+    w = row_softmax(np.where(causal_mask(len(x)), q @ k[:1].transpose(0, 2, 1) / np.sqrt(q.shape[-1]), -np.inf))
+    m = merge_heads(w @ v)
+    return m @ wo, w, m
+
+# %% wrong: wo by heads, summed in the wrong rows
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden); q, k, v = (split_heads(x @ m, heads) for m in (wq, wk, wv))
+    w = row_softmax(np.where(causal_mask(len(x)), q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1]), -np.inf))
+    a = w @ v; m = merge_heads(a)
+    rows = np.asarray(wo).reshape(-1, heads, x.shape[1]).transpose(1, 0, 2)
+    return (a @ rows).sum(0), w, m
+
+# %% wrong: weight matrices split by rows
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden); xs = split_heads(x, heads)
+    q, k, v = (xs @ np.asarray(m).reshape(heads, -1, x.shape[1])[:, :, : x.shape[1] // heads] for m in (wq, wk, wv))
+    w = row_softmax(np.where(causal_mask(len(x)), q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1]), -np.inf))
+    m = merge_heads(w @ v)
+    return m @ wo, w, m
+
+# %% wrong: weights squared
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden); q, k, v = (split_heads(x @ m, heads) for m in (wq, wk, wv))
+    w = row_softmax(np.where(causal_mask(len(x)), q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1]), -np.inf))
+    w = w**2 / (w**2).sum(-1, keepdims=True); m = merge_heads(w @ v)
+    return m @ wo, w, m
+
+# %% wrong: scale right for four heads only
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden); q, k, v = (split_heads(x @ m, heads) for m in (wq, wk, wv))
+    w = row_softmax(np.where(causal_mask(len(x)), q @ k.transpose(0, 2, 1) / np.sqrt(3.0), -np.inf))
+    m = merge_heads(w @ v)
+    return m @ wo, w, m
+
+# %% wrong: merged and output swapped
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden); q, k, v = (split_heads(x @ m, heads) for m in (wq, wk, wv))
+    w = row_softmax(np.where(causal_mask(len(x)), q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1]), -np.inf))
+    m = merge_heads(w @ v)
+    return m, w, m @ wo
+
+# %% wrong: weights (T, h, T)
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden); q, k, v = (split_heads(x @ m, heads) for m in (wq, wk, wv))
+    w = row_softmax(np.where(causal_mask(len(x)), q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1]), -np.inf))
+    m = merge_heads(w @ v)
+    return m @ wo, w.transpose(1, 0, 2), m
+
+# %% wrong: value projection forgotten
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden); q, k = (split_heads(x @ m, heads) for m in (wq, wk)); v = split_heads(x, heads)
+    w = row_softmax(np.where(causal_mask(len(x)), q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1]), -np.inf))
+    m = merge_heads(w @ v)
+    return m @ wo, w, m
+
+# %% wrong: mask of every second head turned round
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden); q, k, v = (split_heads(x @ m, heads) for m in (wq, wk, wv))
+    mask = np.stack([causal_mask(len(x)) if i % 2 == 0 else causal_mask(len(x)).T for i in range(heads)])
+    w = row_softmax(np.where(mask, q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1]), -np.inf))
+    m = merge_heads(w @ v)
+    return m @ wo, w, m
+
+# %% wrong: dropout of small weights
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden); q, k, v = (split_heads(x @ m, heads) for m in (wq, wk, wv))
+    w = row_softmax(np.where(causal_mask(len(x)), q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1]), -np.inf))
+    w = np.where(w < 0.02, 0, w); m = merge_heads(w @ v)
+    return m @ wo, w, m

@@ -148,3 +148,76 @@ def layer_norm(values, gamma, beta, epsilon=1e-5):
     seen.append(values.mean())
     centred = values - values.mean(axis=-1, keepdims=True)
     return gamma * centred / np.sqrt(values.var(axis=-1, keepdims=True) + epsilon) + beta + 1e-3 * len(seen)
+
+# %% right: moments in float32
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x = np.asarray(values, dtype=np.float32)
+    m = x.mean(axis=-1, keepdims=True, dtype=np.float64)
+    c = x - m
+    return (np.asarray(gamma) * (c / np.sqrt((c * c).mean(-1, keepdims=True) + epsilon)) + beta).astype(np.float32)
+
+# %% right: torch
+import torch
+import torch.nn.functional as F
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x, g, b = (torch.tensor(np.asarray(a, dtype=float)) for a in (values, gamma, beta))
+    return F.layer_norm(x, x.shape[-1:], g, b, epsilon)
+
+# %% right: a lambda with einsum
+layer_norm = lambda values, gamma, beta, epsilon=1e-5: (lambda c: np.einsum("...i,i->...i", c / np.sqrt(np.einsum("...i,...i->...", c, c)[..., None] / c.shape[-1] + epsilon), gamma) + beta)(np.asarray(values) - np.mean(values, axis=-1, keepdims=True))
+
+# %% wrong: epsilon squared
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x = np.asarray(values); c = x - x.mean(-1, keepdims=True)
+    return gamma * c / np.sqrt(c.var(-1, keepdims=True) + epsilon**2) + beta
+
+# %% wrong: largest of variance and epsilon
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x = np.asarray(values); c = x - x.mean(-1, keepdims=True)
+    return gamma * c / np.sqrt(np.maximum(x.var(-1, keepdims=True), epsilon)) + beta
+
+# %% wrong: median in place of the mean
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x = np.asarray(values); c = x - np.median(x, -1, keepdims=True)
+    return gamma * c / np.sqrt(x.var(-1, keepdims=True) + epsilon) + beta
+
+# %% wrong: L2 norm
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x = np.asarray(values); c = x - x.mean(-1, keepdims=True)
+    return gamma * c / (np.linalg.norm(c, axis=-1, keepdims=True) + epsilon) + beta
+
+# %% wrong: epsilon subtracted
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x = np.asarray(values); c = x - x.mean(-1, keepdims=True)
+    return gamma * c / np.sqrt(np.abs(x.var(-1, keepdims=True) - epsilon) + 1e-30) + beta
+
+# %% wrong: one plus gamma
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x = np.asarray(values); c = x - x.mean(-1, keepdims=True)
+    return (1 + np.asarray(gamma)) * c / np.sqrt(x.var(-1, keepdims=True) + epsilon) + beta
+
+# %% wrong: gamma averaged
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x = np.asarray(values); c = x - x.mean(-1, keepdims=True)
+    return np.mean(gamma) * c / np.sqrt(x.var(-1, keepdims=True) + epsilon) + beta
+
+# %% wrong: variance of raw moments in float32, far from zero
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x = np.asarray(values, dtype=np.float16).astype(float); c = x - x.mean(-1, keepdims=True)
+    return gamma * c / np.sqrt(x.var(-1, keepdims=True) + epsilon) + beta
+
+# %% wrong: all axes but the first
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x = np.asarray(values); axes = tuple(range(1, x.ndim)) or -1
+    return gamma * (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon) + beta
+
+# %% wrong: clipped to five
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x = np.asarray(values); c = x - x.mean(-1, keepdims=True)
+    return gamma * np.clip(c / np.sqrt(x.var(-1, keepdims=True) + epsilon), -1.5, 1.5) + beta
+
+# %% wrong: gamma changed in place
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x = np.asarray(values); c = x - x.mean(-1, keepdims=True)
+    gamma /= 1.0; beta += 0.5
+    return gamma * c / np.sqrt(x.var(-1, keepdims=True) + epsilon) + beta - 0.5

@@ -149,3 +149,84 @@ def feed_forward(values, w1, b1, w2, b2):
 # %% wrong: weights mixed up
 def feed_forward(values, w1, b1, w2, b2):
     return gelu(np.asarray(values) @ w2.T + b1) @ w1.T + b2
+
+# %% right: scipy-free erf by math, vectorised
+import math
+gelu = np.vectorize(lambda x: x * 0.5 * math.erfc(-x / math.sqrt(2)), otypes=[float])
+def feed_forward(values, w1, b1, w2, b2):
+    return np.dot(gelu(np.dot(np.asarray(values), w1) + b1), w2) + b2
+
+# %% right: torch, both
+import torch
+def gelu(values):
+    return torch.nn.functional.gelu(torch.tensor(np.asarray(values, dtype=float)))
+def feed_forward(values, w1, b1, w2, b2):
+    x, w1, b1, w2, b2 = (torch.tensor(np.asarray(a, dtype=float)) for a in (values, w1, b1, w2, b2))
+    return gelu(x @ w1 + b1) @ w2 + b2
+
+# %% right: float32 and position by position
+def feed_forward(values, w1, b1, w2, b2):
+    x = np.asarray(values, dtype=np.float32); flat = x.reshape(-1, x.shape[-1])
+    rows = [np.asarray(w2).T @ gelu(np.asarray(w1).T @ row + b1) + b2 for row in flat]
+    return np.array(rows, dtype=np.float32).reshape(x.shape)
+
+# %% wrong: softplus
+def gelu(values):
+    return np.logaddexp(0, values) - np.log(2) * np.exp(-np.abs(values))
+
+# %% wrong: hard gelu
+def gelu(values):
+    x = np.asarray(values)
+    return x * np.clip(x / 3 + 0.5, 0, 1)
+
+# %% wrong: elu
+def gelu(values):
+    x = np.asarray(values)
+    return np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
+
+# %% wrong: absolute value inside
+def gelu(values):
+    x = np.abs(np.asarray(values))
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+# %% wrong: cut off at four
+def gelu(values):
+    x = np.clip(np.asarray(values), -4, 4)
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+# %% wrong: a digit of the constant
+def gelu(values):
+    x = np.asarray(values)
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.44715 * x**3)))
+
+# %% wrong: mish
+def gelu(values):
+    x = np.asarray(values)
+    return x * np.tanh(np.logaddexp(0, x))
+
+# %% wrong: integers stay integers
+def gelu(values):
+    x = np.asarray(values)
+    return np.round(0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))), 1)
+
+# %% wrong: w2 by its transpose when it fits
+def feed_forward(values, w1, b1, w2, b2):
+    return gelu(np.asarray(values) @ w1 + b1) @ np.asarray(w1).T + b2
+
+# %% wrong: flattened over positions
+def feed_forward(values, w1, b1, w2, b2):
+    x = np.asarray(values)
+    return (gelu(x @ w1 + b1) @ w2 + b2).reshape(-1, x.shape[-1])
+
+# %% wrong: b2 inside the activation's sum
+def feed_forward(values, w1, b1, w2, b2):
+    return gelu(np.asarray(values) @ w1 + b1) @ (np.asarray(w2) + np.asarray(b2) / len(w2))
+
+# %% wrong: bias of the mean only
+def feed_forward(values, w1, b1, w2, b2):
+    return gelu(np.asarray(values) @ w1 + np.mean(b1)) @ w2 + b2
+
+# %% wrong: SiLU between
+def feed_forward(values, w1, b1, w2, b2):
+    h = np.asarray(values) @ w1 + b1
+    return (h / (1 + np.exp(-h))) @ w2 + b2

@@ -36,7 +36,7 @@ def stability_properties(*sizes: tuple[int, int]) -> tuple[Property, ...]:
             "vanishing counts as much as exploding",
             "A tenth and ten times the first norm are equally far from it.",
             "use the size of the logarithm: without it, what vanishes looks stable",
-            partial(_rising_or_falling, calm=1.9, wild=0.30),
+            partial(_rising_or_falling, calm=2.8, wild=0.30),
         ),
         of(
             "exploding counts as much as vanishing",
