@@ -122,11 +122,13 @@ def judge(
     if not cases or len(cases) != len(answers):
         raise ValueError(f"property {prop.name!r}: {len(cases)} cases but {len(answers)} answers")
     mine = list(zip(cases, answers, strict=True))
-    for case, given in mine:
-        detail = _detail(prop, case, given)
-        if detail:
-            likely = diagnose(prop, beside if prop.together and beside else mine)
-            return Finding(prop.name, prop.meaning, case.label, detail, likely, prop.lesson)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):  # NaN and empty rows are told as findings
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for case, given in mine:
+            detail = _detail(prop, case, given)
+            if detail:
+                likely = diagnose(prop, beside if prop.together and beside else mine)
+                return Finding(prop.name, prop.meaning, case.label, detail, likely, prop.lesson)
     return None
 
 
