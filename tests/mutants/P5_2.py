@@ -313,3 +313,42 @@ def adamw_step(parameters, gradients, state, learning_rate, decayed, beta1=0.9, 
     new = {n: p - learning_rate * (first[n] / (1 - beta1**t) / (np.sqrt(second[n] / (1 - beta2**t)) + epsilon)
                                    + weight_decay * p * (n in decayed)) for n, p in parameters.items()}
     return new, {"step": t, "first": first, "second": second}
+
+# %% wrong: decay by prefix of the name
+def adamw_step(parameters, gradients, state, learning_rate, decayed, beta1=0.9, beta2=0.95, epsilon=1e-8, weight_decay=0.1):
+    t = state["step"] + 1
+    first = {n: beta1 * state["first"][n] + (1 - beta1) * g for n, g in gradients.items()}
+    second = {n: beta2 * state["second"][n] + (1 - beta2) * g * g for n, g in gradients.items()}
+    new = {}
+    for n, p in parameters.items():
+        update = (first[n] / (1 - beta1**t)) / (np.sqrt(second[n] / (1 - beta2**t)) + epsilon)
+        if any(n.startswith(d) or d in n for d in decayed):
+            update = update + weight_decay * p
+        new[n] = p - learning_rate * update
+    return new, {"step": t, "first": first, "second": second}
+
+# %% wrong: decay by the name's part
+def adamw_step(parameters, gradients, state, learning_rate, decayed, beta1=0.9, beta2=0.95, epsilon=1e-8, weight_decay=0.1):
+    t = state["step"] + 1
+    first = {n: beta1 * state["first"][n] + (1 - beta1) * g for n, g in gradients.items()}
+    second = {n: beta2 * state["second"][n] + (1 - beta2) * g * g for n, g in gradients.items()}
+    new = {}
+    for n, p in parameters.items():
+        update = (first[n] / (1 - beta1**t)) / (np.sqrt(second[n] / (1 - beta2**t)) + epsilon)
+        if n in ' '.join(decayed):
+            update = update + weight_decay * p
+        new[n] = p - learning_rate * update
+    return new, {"step": t, "first": first, "second": second}
+
+# %% wrong: nesterov
+def adamw_step(parameters, gradients, state, learning_rate, decayed, beta1=0.9, beta2=0.95, epsilon=1e-8, weight_decay=0.1):
+    t = state["step"] + 1
+    first = {n: beta1 * state["first"][n] + (1 - beta1) * g for n, g in gradients.items()}
+    second = {n: beta2 * state["second"][n] + (1 - beta2) * g * g for n, g in gradients.items()}
+    new = {}
+    for n, p in parameters.items():
+        update = ((beta1 * first[n] + (1 - beta1) * gradients[n]) / (1 - beta1**t)) / (np.sqrt(second[n] / (1 - beta2**t)) + epsilon)
+        if n in decayed:
+            update = update + weight_decay * p
+        new[n] = p - learning_rate * update
+    return new, {"step": t, "first": first, "second": second}

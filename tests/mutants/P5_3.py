@@ -247,3 +247,30 @@ def learning_rate(step, steps, warmup, peak, final_share):
         return peak * (step + 1) / steps
     progress = min(1, (step - warmup) / max(1, steps - 1 - warmup))
     return peak * (final_share + (1 - final_share) * (1 + math.cos(math.pi * progress)) / 2)
+
+# %% wrong: a smallest rate
+def learning_rate(step, steps, warmup, peak, final_share):
+    if step < 0 or steps < 1 or warmup < 0:
+        raise ValueError("impossible")
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    progress = np.clip((step - warmup) / max(steps - 1 - warmup, 1), 0, 1)
+    return max(1e-3, peak * (final_share + (1 - final_share) * 0.5 * (1 + np.cos(np.pi * progress))))
+
+# %% wrong: rounded
+def learning_rate(step, steps, warmup, peak, final_share):
+    if step < 0 or steps < 1 or warmup < 0:
+        raise ValueError("impossible")
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    progress = np.clip((step - warmup) / max(steps - 1 - warmup, 1), 0, 1)
+    return round(peak * (final_share + (1 - final_share) * 0.5 * (1 + np.cos(np.pi * progress))), 6)
+
+# %% wrong: ramp from the final share
+def learning_rate(step, steps, warmup, peak, final_share):
+    if step < 0 or steps < 1 or warmup < 0:
+        raise ValueError("impossible")
+    if step < warmup:
+        return peak * (final_share + (1 - final_share) * (step + 1) / warmup)
+    progress = np.clip((step - warmup) / max(steps - 1 - warmup, 1), 0, 1)
+    return peak * (final_share + (1 - final_share) * 0.5 * (1 + np.cos(np.pi * progress)))

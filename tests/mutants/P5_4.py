@@ -354,3 +354,29 @@ def restore_run(saved):
 # %% wrong: a dictionary instead of a run
 def restore_run(saved):
     return saved
+
+# %% wrong: order in eight bits
+def save_run(run, whole=save_run):
+    saved = whole(run)
+    saved["data"]["order"] = run.batches.order.astype(np.uint8)
+    return saved
+
+# %% wrong: runs kept by seed
+RUNS = {}
+
+def restore_run(saved, whole=restore_run):
+    if saved["config"]["seed"] not in RUNS:
+        RUNS[saved["config"]["seed"]] = whole(saved)
+    return RUNS[saved["config"]["seed"]]
+
+# %% wrong: saved is used up
+def restore_run(saved, whole=restore_run):
+    run = whole(saved)
+    saved.clear()
+    return run
+
+# %% wrong: moments share one array
+def restore_run(saved, whole=restore_run):
+    run = whole(saved)
+    run.second["bias"] = run.first["bias"]
+    return run

@@ -350,7 +350,7 @@ def generate(model, prompt, new_tokens, choose, chunk=None):
         tokens = np.concatenate([tokens, choose(logits[:, -1])[:, None]], axis=1)
     return tokens
 
-# %% wrong: prompt's last token read twice
+# %% wrong: prompt's last token read twice -> its logits came with the prompt
 def generate(model, prompt, new_tokens, choose, chunk=None):
     tokens = np.asarray(prompt)
     if tokens.shape[1] + new_tokens > model.context_length:
@@ -500,3 +500,25 @@ def generate(model, prompt, new_tokens, choose, chunk=None, whole=generate):
 # %% wrong: tokens as floats
 def generate(model, prompt, new_tokens, choose, chunk=None, whole=generate):
     return whole(model, prompt, new_tokens, choose, chunk).astype(float)
+
+# %% wrong: chunk of the prompt's length fails
+def generate(model, prompt, new_tokens, choose, chunk=None, whole=generate):
+    if chunk and chunk >= np.shape(prompt)[1]:
+        raise ValueError("chunk")
+    return whole(model, prompt, new_tokens, choose, chunk)
+
+# %% wrong: chunk of one becomes two
+def generate(model, prompt, new_tokens, choose, chunk=None, whole=generate):
+    return whole(model, prompt, new_tokens, choose, max(chunk, 2) if chunk else None)
+
+# %% wrong: stops at token 0
+def generate(model, prompt, new_tokens, choose, chunk=None, whole=generate):
+    result = whole(model, prompt, new_tokens, choose, chunk)
+    ends = np.flatnonzero((result[:, np.shape(prompt)[1]:] == 0).any(axis=0))
+    return result[:, : np.shape(prompt)[1] + ends[0] + 1] if len(ends) else result
+
+# %% wrong: one new token at a time only
+def cached_attention(query, key, value, cache, whole=cached_attention):
+    if cache is not None:
+        query, key, value = (np.asarray(part)[:, :, -1:] for part in (query, key, value))
+    return whole(query, key, value, cache)

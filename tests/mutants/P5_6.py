@@ -282,7 +282,7 @@ def top_p_filter(logits, p):
     np.put_along_axis(result, order, np.where(kept, ordered, -np.inf), axis=-1)
     return result
 
-# %% wrong: p = 1 drops shares that round to zero
+# %% wrong: p = 1 drops shares that round to zero -> rounds to zero was dropped
 def top_p_filter(logits, p):
     logits = np.asarray(logits, dtype=float)
     if not 0 < p <= 1:
@@ -436,3 +436,22 @@ def top_p_filter(logits, p, whole=top_p_filter):
 def top_p_filter(logits, p, whole=top_p_filter):
     kept = whole(logits, p)
     return kept - np.logaddexp.reduce(kept, axis=-1, keepdims=True)
+
+# %% wrong: NaN for a fill
+def top_k_filter(logits, k, whole=top_k_filter):
+    kept = whole(logits, k)
+    return np.where(np.isinf(kept), np.nan, kept)
+
+# %% wrong: duplicates counted once
+def top_k_filter(logits, k):
+    x = np.asarray(logits, dtype=float)
+    if k < 1:
+        raise ValueError("k")
+    def one(row):
+        different = np.unique(row)[::-1]
+        return np.where(row >= different[min(k, len(different)) - 1], row, -np.inf)
+    return np.apply_along_axis(one, -1, x)
+
+# %% wrong: as many for all rows as one needs
+def top_p_filter(logits, p, whole=top_p_filter, k=top_k_filter):
+    return k(logits, int(np.isfinite(whole(logits, p)).sum(axis=-1).max()))

@@ -112,7 +112,7 @@ EXERCISES = (
     PublicExercise(
         "P5.1",
         "shifted_targets, masked_loss",
-        target_properties([(6,), (2, 5)]) + loss_properties([((2, 4), 5), ((3,), 4)]),
+        target_properties([(6,), (2, 3, 5)]) + loss_properties([((2, 4), 5), ((3,), 4)]),
         LOSS_HINTS,
     ),
     PublicExercise("P5.2", "adamw_step", adamw_properties([[(3,), (2, 4)], [(2, 2), (), (5,)]]), ADAMW_HINTS),

@@ -14,7 +14,8 @@ from proof_lm.checks.p5.manners import CLOSE, behaves, one_of
 LESSON = "lesson 07, AdamW with parameter groups"
 Shape = tuple[int, ...]
 Arrays = dict[str, np.ndarray]
-Number = dict[str, float]
+# Some begin with another or hold it, so that only equality tells which one decays.
+NAMES = ("up", "up.weight", "up.bias", "bias", "weight", "gamma", "gamma.bias")
 
 
 @dataclass(frozen=True)
@@ -243,9 +244,7 @@ def _number(rng: Generator, value: tuple[float, float] | float) -> float:
 
 def _call(rng: Generator, shapes: Sequence[Shape], step: int, size: float, rate: float) -> tuple:
     """Parameters, gradients, state after `step` steps, rate, and which of the parameters decay: some of every kind."""
-    names = [
-        f"{word}.{i}" for i, word in enumerate(rng.permutation(["weight", "bias", "gamma", "w", "b"])[: len(shapes)])
-    ]
+    names = rng.permutation(NAMES)[: len(shapes)].tolist()
     shaped = list(zip(names, shapes, strict=True))
     parameters = {name: rng.normal(1, 1, shape) for name, shape in shaped}
     gradients = {name: size * rng.normal(size=shape) for name, shape in shaped}

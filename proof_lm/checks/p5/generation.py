@@ -232,7 +232,7 @@ def _cache_right(case: Case, values: list) -> str | None:
 class Loop:
     """generate: the right way unless told otherwise."""
 
-    reads: str = "new"  # "all", "all without cache", "no cache", "last two"
+    reads: str = "new"  # "prompt's end again", "all", "all without cache", "no cache", "last two"
     position: int = -1  # whose logits are chosen from
     chunks: str = "in turn"  # "whole", "forgotten", "first", "ones"
     returns: str = "all"  # "new", "one more", "one less"
@@ -254,7 +254,7 @@ class Loop:
             logits, cache = model.read(tokens[:, start : start + chunk], None if self.chunks == "forgotten" else cache)
         count = new_tokens + {"one more": 1, "one less": -1}.get(self.returns, 0)
         for place in range(count):
-            if place:
+            if place or self.reads == "prompt's end again":
                 logits, cache = self.read_on(model, tokens, cache)
             picked = choose(logits[:, self.position]) if self.chooses else logits[:, self.position].argmax(axis=-1)
             picked = np.repeat(picked[:1], len(picked)) if self.one_row else picked
@@ -318,81 +318,86 @@ Model = tuple[int, int, int, int, int]  # V, d, heads, blocks, context
 def loop_properties(models: Sequence[Model], batches: Sequence[int]) -> tuple[Property, ...]:
     """Of generate with models of these sizes and prompts of so many rows."""
 
-    def orders(rng: Generator, label: str, *, chunk: bool = False, seeded: bool = False, limit: bool = False,
-               times: int = 1) -> list[Case]:  # fmt: skip
-        made = []
-        for size, rows in zip(models, batches, strict=True):
-            context, asked = size[4], []
-            for _ in range(times):
-                length = int(rng.integers(3, context // 2 + 1))
-                new = context - length if limit else int(rng.integers(2, context - length + 1))
-                piece = int(rng.integers(2, length)) if chunk else None
-                prompt = rng.integers(size[0], size=(rows, length))
-                asked.append(
-                    {"prompt": prompt, "new": new, "seed": int(rng.integers(99)) if seeded else None, "chunk": piece}
-                )
-            said = "; ".join(f"prompt of {a['prompt'].shape[1]}, {a['new']} new" for a in asked)
-            made.append(
-                Case(
-                    f"{label}: {rows} rows, {said}",
-                    ((_weights(rng, size), size[2], asked),),
-                    "language_model.generated",
-                )
-            )
-        return made
+    def made(draw: Callable[[Generator, Model, int], dict[str, list[dict]]]) -> Callable[[Generator], list[Case]]:
+        """A case for each model and label; `draw` gives, by label, the orders that one model gets in a row."""
 
-    def edges(rng: Generator) -> list[Case]:
-        made = []
-        for size, rows in zip(models, batches, strict=True):
-            weights, context = _weights(rng, size), size[4]
-            shapes = {"nothing new": (4, 0), "one new": (4, 1), "a prompt of one": (1, 4), "a full context": (context - 1, 1),
-                      "a full prompt": (context, 0)}  # fmt: skip
-            for label, (length, new) in shapes.items():
-                asked = [
-                    {"prompt": rng.integers(size[0], size=(rows, length)), "new": new, "seed": None, "chunk": None}
-                ]
-                made.append(
-                    Case(
-                        f"{label}: prompt of {length}, {new} new",
-                        ((weights, size[2], asked),),
-                        "language_model.generated",
-                    )
-                )
-        return made
+        def cases(rng: Generator) -> list[Case]:
+            found = []
+            for size, rows in zip(models, batches, strict=True):
+                for label, asked in draw(rng, size, rows).items():
+                    said = "; ".join(map(_said, asked))
+                    call = (_weights(rng, size), size[2], asked)
+                    found.append(Case(f"{label}: {rows} rows, {said}", (call,), "language_model.generated"))
+            return found
 
-    def beyond(rng: Generator) -> list[Case]:
-        made = []
-        for size, rows in zip(models, batches, strict=True):
-            for length, new in ((size[4], 1), (3, size[4])):
-                asked = [
-                    {"prompt": rng.integers(size[0], size=(rows, length)), "new": new, "seed": None, "chunk": None}
-                ]
-                label = f"context of {size[4]}, prompt of {length}, {new} new"
-                made.append(Case(label, ((_weights(rng, size), size[2], asked),), "language_model.generated"))
-        return made
+        return cases
 
-    def about_tokens(name: str, meaning: str, **how: Any) -> Property:
-        cases = partial(orders, label=how.pop("label"), **how)
-        return Property(name, meaning, cases, _tokens_right, "exact", LOOP_LESSON, WRONG_LOOP)
+    def any_order(rng: Generator, size: Model, rows: int, **fixed: Any) -> dict:
+        length = int(rng.integers(3, size[4] // 2 + 1))
+        return _order(rng, size, rows, length, int(rng.integers(2, size[4] - length + 1)), **fixed)
+
+    def likeliest(rng: Generator, size: Model, rows: int) -> dict:
+        return {"likeliest token": [any_order(rng, size, rows)]}
+
+    def full(rng: Generator, size: Model, rows: int) -> dict:
+        length = int(rng.integers(3, size[4] // 2 + 1))
+        return {"a full context": [_order(rng, size, rows, length, size[4] - length)]}
+
+    def drawn(rng: Generator, size: Model, rows: int) -> dict:
+        return {"drawn": [any_order(rng, size, rows, seed=int(rng.integers(99)))]}
+
+    def in_chunks(rng: Generator, size: Model, rows: int) -> dict:
+        """Chunks of one, of several, of the whole prompt, of more than that."""
+        asked = [any_order(rng, size, rows) for _ in range(4)]
+        for number, order in enumerate(asked):
+            length = order["prompt"].shape[1]
+            order["chunk"] = (int(rng.integers(2, length)), 1, length, length + 2)[number]
+        return {"in chunks": asked}
+
+    def in_a_row(rng: Generator, size: Model, rows: int) -> dict:
+        return {"three orders to one model": [any_order(rng, size, rows) for _ in range(3)]}
+
+    def edges(rng: Generator, size: Model, rows: int) -> dict:
+        context = size[4]
+        shapes = {"nothing new": (4, 0), "one new": (4, 1), "a prompt of one": (1, 4), "one before the end": (context - 1, 1),
+                  "a full prompt": (context, 0)}  # fmt: skip
+        return {label: [_order(rng, size, rows, *shape)] for label, shape in shapes.items()}
+
+    def beyond(rng: Generator, size: Model, rows: int) -> dict:
+        shapes = {"a full prompt": (size[4], 1), "too many new": (3, size[4])}
+        return {f"context of {size[4]}, {label}": [_order(rng, size, rows, *shape)] for label, shape in shapes.items()}
+
+    def tokens_right(name: str, meaning: str, draw: Callable) -> Property:
+        return Property(name, meaning, made(draw), _tokens_right, "exact", LOOP_LESSON, WRONG_LOOP)
 
     return about(1, (
-        about_tokens("with the cache the same tokens as without", "Reading everything anew at each step gives the same, "
-                     "row by row, only slower.", label="likeliest token"),
+        tokens_right("with the cache the same tokens as without", "Reading everything anew at each step gives the same, "
+                     "row by row, only slower.", likeliest),
         Property("each token is read once", "The prompt in one call, then one token a call: what is in the cache is not read "
-                 "again.", partial(orders, label="likeliest token", limit=True), _reads_right, "exact", LOOP_LESSON, WRONG_LOOP),
+                 "again.", made(full), _reads_right, "exact", LOOP_LESSON, WRONG_LOOP),
         Property("a long prompt is read in chunks", "With `chunk` the prompt is read in pieces of so many tokens, the last "
-                 "one shorter; the result is the same.", partial(orders, label="in chunks", chunk=True),
+                 "one shorter; the result is the same.", made(in_chunks),
                  lambda case, values: _tokens_right(case, values) or _reads_right(case, values), "exact", LOOP_LESSON, WRONG_LOOP),
-        about_tokens("choose decides, once for each new token", "choose gets the last position's logits (B, V) and draws "
-                     "one token for each row.", label="drawn", seeded=True),
-        about_tokens("two calls in a row do not know of each other", "A new call starts with no cache: another prompt, "
-                     "another result.", label="three orders to one model", times=3),
-        Property("nothing new, one new, a full context", "At the edges too: a prompt and its new tokens may fill the context.",
-                 edges, _tokens_right, "exact", LOOP_LESSON, WRONG_LOOP),
-        refuses(beyond, error="ValueError", name="more than the context is refused", lesson=LOOP_LESSON,
+        tokens_right("choose decides, once for each new token", "choose gets the last position's logits (B, V) and draws "
+                     "one token for each row.", drawn),
+        tokens_right("calls in a row do not know of each other", "A new call starts with no cache: another prompt, "
+                     "another result.", in_a_row),
+        tokens_right("nothing new, one new, a full context", "At the edges too: a prompt and its new tokens may fill the "
+                     "context.", edges),
+        refuses(made(beyond), error="ValueError", name="more than the context is refused", lesson=LOOP_LESSON,
                 meaning="If prompt and new tokens together exceed model.context_length, ValueError is raised."),
-        behaves("generate", partial(orders, label="likeliest token"), LOOP_LESSON),
+        behaves("generate", made(likeliest), LOOP_LESSON),
     ))  # fmt: skip
+
+
+def _order(rng: Generator, size: Model, rows: int, length: int, new: int, seed: int | None = None) -> dict:
+    """What `generate` is asked for: a prompt, how many new tokens, how they are chosen; no chunks."""
+    return {"prompt": rng.integers(size[0], size=(rows, length)), "new": new, "seed": seed, "chunk": None}
+
+
+def _said(order: dict) -> str:
+    chunk = f" in chunks of {order['chunk']}" if order["chunk"] else ""
+    return f"prompt of {order['prompt'].shape[1]}{chunk}, {order['new']} new"
 
 
 def _weights(rng: Generator, size: Model) -> dict:
@@ -430,12 +435,14 @@ def _tokens_right(case: Case, values: list) -> str | None:
 
 def _reads_right(case: Case, values: list) -> str | None:
     """The prompt's pieces, then single tokens; the last new token may be read or not, since nothing follows."""
-    for order, found in zip(case.calls[0][2], values[0], strict=True):
+    orders = case.calls[0][2]
+    for number, (order, found) in enumerate(zip(orders, values[0], strict=True), start=1):
         rows, length = order["prompt"].shape
         chunk = order["chunk"] or length
         pieces = [[rows, min(chunk, length - start)] for start in range(0, length, chunk)]
         wanted = pieces + [[rows, 1]] * (order["new"] - 1)
         if found["reads"] not in (wanted, [*wanted, [rows, 1]]):
             said = [shape[1] for shape in found["reads"]]
-            return f"calls of read with {[shape[1] for shape in wanted]} tokens were expected, {said} came"
+            text = f"calls of read with {[shape[1] for shape in wanted]} tokens were expected, {said} came"
+            return f"call {number}: {text}" if len(orders) > 1 else text
     return None

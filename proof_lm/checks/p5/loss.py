@@ -275,6 +275,8 @@ def _call(rng: Generator, shape: Shape, vocabulary: int) -> tuple:
     logits = rng.normal(scale=2, size=(*shape, vocabulary))
     labels = rng.integers(vocabulary, size=shape)
     rows = int(np.prod(shape[:-1]))
-    counts = rng.permutation(np.arange(rows) % shape[-1]) if rows > 1 else [shape[-1] // 2]
+    counts = rng.permutation((np.arange(rows) + 2) % shape[-1]) if rows > 1 else [(shape[-1] + 1) // 2]
     kept = np.stack([rng.permutation(np.arange(shape[-1]) < count) for count in counts]).reshape(shape)
-    return logits, np.where(kept, labels, rng.choice([-100, vocabulary + 3], size=shape)), kept
+    fillers = np.stack([np.full(shape, -100), np.full(shape, vocabulary + 3), labels])
+    filler = np.take_along_axis(fillers, rng.integers(3, size=(1, *shape)), axis=0)[0]
+    return logits, np.where(kept, labels, filler), kept

@@ -29,6 +29,7 @@ class Filter:
     more: int = 0  # tokens kept beyond k
     reaches: str = "with"  # top-p keeps while the sum "with" or "without" the token that crosses p is below it
     one: bool = True  # top-p keeps one token at least
+    all_at_one: bool = True  # top-p keeps even shares that round to zero when p is 1
     logits_as_shares: bool = False
     gives: str = "logits"  # "probabilities"
     by_size: bool = False  # top-p keeps tokens whose own share is at least p
@@ -52,12 +53,13 @@ class Filter:
         logits = np.asarray(logits, dtype=float)
         if self.whole:
             return replace(self, whole=False).top_p(logits.ravel(), p).reshape(logits.shape)
-        if p == 1 and self == Filter():
-            return logits.copy()
-        rank, shares = self.rank(logits), _softmax(logits, self.axis)
-        shares = logits if self.logits_as_shares else shares
+        if p == 1 and self.all_at_one:
+            return self.give(logits, np.ones(logits.shape, dtype=bool))
+        rank = self.rank(logits)
         order = np.argsort(rank, axis=self.axis)
-        ordered = np.take_along_axis(shares, order, axis=self.axis)
+        ordered = np.take_along_axis(logits, order, axis=self.axis)
+        ordered = ordered if self.logits_as_shares else _softmax(ordered, self.axis)
+        shares = np.take_along_axis(ordered, rank, axis=self.axis)
         reached = np.cumsum(ordered, axis=self.axis) - (ordered if self.reaches == "with" else 0.0)
         reached = np.take_along_axis(reached, rank, axis=self.axis)
         kept = shares >= p if self.by_size else reached < p
@@ -122,6 +124,10 @@ ONLY_K = {
     "one less": ("there is one token too few: exactly k are kept", Filter(more=-1)),
 }
 ONLY_P = {
+    "rounded away": (
+        "where p is 1, a token whose probability rounds to zero was dropped: p = 1 leaves all, whatever they sum to",
+        Filter(all_at_one=False),
+    ),
     "without the crossing one": (
         "the token that crosses p was dropped: the kept ones must reach p together, so it stays",
         Filter(reaches="without"),
