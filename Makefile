@@ -1,6 +1,6 @@
 # Everything runs in .venv, which need not be active; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help lab test FORCE
+.PHONY: help lab train test FORCE
 
 # The first supported Python on PATH; another one: make lab PYTHON=/path/to/python3.12
 ifeq ($(origin PYTHON),undefined)
@@ -15,6 +15,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 
 VENV_PYTHON := .venv/bin/python
 INSTALLED := .venv/.installed
+RUN ?= runs/proofs
 TESTS ?= $(wildcard tests course source)
 # A browser is opened where there is one to open: always on macOS, on Linux where there is a display.
 LAB_FLAGS := $(if $(filter Darwin,$(shell uname -s))$(DISPLAY)$(WAYLAND_DISPLAY),,--no-browser)
@@ -26,6 +27,10 @@ help: ## show this list
 lab: $(INSTALLED) ## install what is missing and open the course in JupyterLab (Ctrl-C stops it)
 	@exec $(VENV_PYTHON) -m jupyterlab $(LAB_FLAGS) --ServerApp.answer_yes=True --ServerApp.root_dir=. \
 		--LabApp.default_url=/lab/tree/course/00_start_here.ipynb
+
+train: $(INSTALLED) ## train a model that proves theorems; Ctrl-C stops it, make train goes on (RUN=folder)
+	@if ls $(RUN)/step-*.safetensors >/dev/null 2>&1; then command=resume; else command=train; fi; \
+		exec $(VENV_PYTHON) -m proof_lm $$command --run $(RUN)
 
 test: export OMP_NUM_THREADS := 1
 test: $(INSTALLED) ## lint, run every test, re-execute every notebook and compare outputs and figures

@@ -101,6 +101,8 @@ def evaluate(state: State, theorems: int, seed: int) -> None:
     """Print the checked share of held-out theorems, and of theorems that need longer proofs than any trained on."""
     if state.config.text:
         raise TrainingError(f"run: {state.config.run} was trained on text; only runs on proofs can be evaluated")
+    if theorems < 1:
+        raise TrainingError(f"theorems: expected at least 1, got {theorems}")
     hardest, size = state.config.hardest, state.config.largest_formula
     for title, levels in {"held-out": range(1, hardest + 1), "longer": range(hardest + 1, hardest + 4)}.items():
         counts = checked(state.model, held_out("test", theorems, seed, levels=tuple(levels), largest_formula=size))
