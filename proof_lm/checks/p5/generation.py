@@ -14,8 +14,8 @@ from proof_lm.checks.general import matches, refuses
 from proof_lm.checks.p5.manners import CLOSE, about, any_numbers, behaves, one_of
 from proof_lm.probes.language_model import Chooser, TinyLM
 
-LESSON = "lesson 08, the cache of keys and values"
-LOOP_LESSON = "lesson 08, generating with the cache"
+LESSON = "lesson 08, The cache of keys and values"
+LOOP_LESSON = "lesson 08, Generating with the cache"
 Cache = tuple[NDArray, NDArray] | None
 Sizes = tuple[int, int, int, int, int]  # B, h, T, d_h, d_v
 

@@ -11,7 +11,7 @@ from proof_lm.checks.core import Case, Mistake, Property, difference, kind
 from proof_lm.checks.general import matches, refuses
 from proof_lm.checks.p5.manners import CLOSE, about, any_numbers, behaves, one_of
 
-LESSON = "lesson 07, shifted targets and the masked loss"
+LESSON = "lesson 07, Shifted targets and the masked loss"
 Shape = tuple[int, ...]
 
 

@@ -12,7 +12,7 @@ from proof_lm.checks.core import Case, Mistake, Property, difference, own_answer
 from proof_lm.probes import Answer
 from proof_lm.probes.resumption import Run, describe
 
-LESSON = "lesson 07, exact resumption"
+LESSON = "lesson 07, Exact resumption"
 PARTS = ("weights", "first", "second", "step", "average")
 PLACES = ("middle of an epoch", "end of an epoch", "an odd step")
 Size = tuple[int, int, int, int]  # rows, width, hidden, batch size

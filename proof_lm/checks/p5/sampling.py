@@ -12,7 +12,7 @@ from proof_lm.checks.core import Case, Mistake, Property, difference
 from proof_lm.checks.general import refuses
 from proof_lm.checks.p5.manners import about, any_numbers, behaves
 
-LESSON = "lesson 08, top-k and top-p"
+LESSON = "lesson 08, Top-k and top-p"
 Shape = tuple[int, ...]
 FAR = 1000.0  # a fill lies so far below what is kept: a share of exp(-1000) is none
 

@@ -10,7 +10,7 @@ from proof_lm.checks.core import Case, Mistake, Property
 from proof_lm.checks.general import matches, refuses
 from proof_lm.checks.p5.manners import behaves
 
-LESSON = "lesson 07, warm-up and cosine"
+LESSON = "lesson 07, Warm-up and cosine"
 CLOSE = {"rtol": 1e-5, "atol": 1e-9, "tolerance": "1e-5 of each rate, compared in float64: room for a float32 answer"}
 
 
