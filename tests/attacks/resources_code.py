@@ -92,3 +92,52 @@ get_ipython().events.register("post_run_cell", lambda *_: get_ipython().user_ns.
 # %% attack: a regular expression without end
 import re
 re.match(r"(a+)+$", "a" * 40 + "b")
+
+# %% attack: fills shared memory
+with open("/dev/shm/full", "wb") as stream:
+    while True:
+        stream.write(bytes(1_000_000))
+
+# %% attack: memory in page tables
+import mmap
+maps = [mmap.mmap(-1, 1 << 34, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=mmap.PROT_READ) for _ in range(64)]
+for m in maps:
+    for offset in range(0, 1 << 34, 1 << 21):
+        m[offset]
+
+# %% attack: memory in sockets
+import socket
+for _ in range(24):
+    if os.fork() == 0:
+        pairs = [socket.socketpair() for _ in range(100)]
+        for end in [end for pair in pairs for end in pair]:
+            end.setblocking(False)
+            try:
+                while True:
+                    end.send(bytes(65536))
+            except BlockingIOError:
+                pass
+        time.sleep(20)
+time.sleep(3)
+
+# %% attack: pictures that are small to send and large to decode
+import io
+from IPython.display import Image as Shown, display
+from PIL import Image
+buffer = io.BytesIO()
+Image.new("1", (4000, 4000)).save(buffer, "PNG")
+for _ in range(2000):
+    display(Shown(data=buffer.getvalue()))
+
+# %% attack: a traceback without end
+raise type("E", (Exception,), {"__str__": lambda self: "x" * 3_000_000})()
+
+# %% attack: thousands of outputs with one identifier each
+from IPython.display import display
+for n in range(20_000):
+    display(n, display_id=f"d{n}")
+
+# %% attack: output that is no text
+os.write(1, bytes(range(256)) * 1000)
+print("\ud800\udfff", "".join(map(chr, range(32))) * 100)
+sys.stdout.flush()

@@ -4,11 +4,15 @@
 True has written the notebook file itself.
 """
 
+import contextlib
 import io
 import itertools
 import json
+import lzma
 import os
 import pickle
+import socket
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -272,6 +276,88 @@ def _(notebook, folder):
                     "data": {"text/html": "<script>alert('owned')</script>"},
                 }
             ]
+
+
+@surgery("halves of characters in the answers")
+def _(notebook, folder):
+    for cell in notebook["cells"]:
+        cell["source"] = "x = '\ud800'"
+
+
+@surgery("millions of empty cells")
+def _(notebook, folder):
+    (folder / "p4_backward.ipynb").write_text('{"cells":[' + "{}," * 5_000_000 + "{}]}")
+    return True
+
+
+@surgery("a name that takes for ever to look at")
+def _(notebook, folder):
+    (folder / ("copy-" * 45 + "x.ipynb")).write_text(json.dumps(notebook))
+    (folder / ("-_ copy" * 30 + "y.ipynb")).write_text(json.dumps(notebook))
+    return True
+
+
+@surgery("an archive with a name that is file and folder")
+def _(notebook, folder):
+    with zipfile.ZipFile(folder / "w.zip", "w") as archive:
+        for name in ("a", "a/b", "c/d/e", "c/d", "x" * 300, "y/" * 2000 + "z", "n" * 255, "A", "\u00e9", "e\u0301"):
+            archive.writestr(name, "1")
+
+
+@surgery("an archive that is torn inside")
+def _(notebook, folder):
+    with zipfile.ZipFile(folder / "w.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("data", os.urandom(5000))
+    data = bytearray((folder / "w.zip").read_bytes())
+    data[60:80] = bytes(20)
+    (folder / "w.zip").write_bytes(data)
+
+
+@surgery("a compressed archive that swells a thousandfold")
+def _(notebook, folder):
+    member = tarfile.TarInfo("zeros")
+    member.size = 2_000_000_000
+    packer = lzma.LZMACompressor(preset=0)
+    parts = [packer.compress(member.tobuf()), *(packer.compress(bytes(10_000_000)) for _ in range(40)), packer.flush()]
+    (folder / "w.tar.xz").write_bytes(b"".join(parts))
+
+
+@surgery("hard links, sockets and devices beside the notebook")
+def _(notebook, folder):
+    with socket.socket(socket.AF_UNIX) as listener:
+        here = os.getcwd()
+        os.chdir(folder)  # a socket's name has to be short
+        listener.bind("s")
+        os.chdir(here)
+    (folder / "kept").write_text("1")
+    os.link(folder / "kept", folder / "again")
+    if os.geteuid() == 0:
+        with contextlib.suppress(OSError):
+            os.mknod(folder / "zero", 0o20666, os.makedev(1, 5))
+
+
+@surgery("names in many alphabets and cases")
+def _(notebook, folder):
+    for name in ("P4_BACKWARD.ipynb", "p4_backward.IPYNB", "p4_b\u0430ckward.ipynb", "\u202efdp.py", "con.py", "Numpy.py"):
+        (folder / name).write_text("{}")
+
+
+@surgery("thousands of metadata keys and deep metadata")
+def _(notebook, folder):
+    deep = {}
+    for _ in range(90):
+        deep = {"x": deep}
+    for cell in notebook["cells"]:
+        cell["metadata"] |= {f"k{n}": deep for n in range(20)}
+
+
+@surgery("fields of other types")
+def _(notebook, folder):
+    odd = [None, 5, [], {}, True, "x", [None], {"grade_id": 5}, 1e999]
+    for number, cell in enumerate(notebook["cells"]):
+        cell["metadata"] = {"nbgrader": odd[number % len(odd)]} if number % 2 else odd[number % len(odd)]
+        cell["source"] = odd[(number + 3) % len(odd)]
+        cell["id"] = odd[(number + 5) % len(odd)]
 
 
 def _code(source: str) -> dict:
