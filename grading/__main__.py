@@ -13,6 +13,7 @@ from traitlets.config import Config
 from grading import report
 from grading.assignment import AssignmentError
 from grading.exercises import PROBLEM_SETS
+from grading.grade import prepare
 from grading.nbgrader_classes import SafeAutograde, configuration, course, disk_trouble, submissions
 from grading.record import GradebookError
 from grading.report import console, errors
@@ -87,17 +88,21 @@ def regrade(
 
 def _grade(converter: SafeAutograde, scheduler: str, workers: int, quiet: bool) -> int:
     """Grade one problem set; returns how many submissions could not be."""
-    from grading.engine import ClusterError, cluster, run_class  # half a second that regrade need not wait
+    from grading.engine import ClusterError, Step, cluster, run_class  # half a second that regrade need not wait
 
     name, root = converter.coursedir.assignment_id, Path(converter.coursedir.root)
     started, steps = time.monotonic(), []
     try:
         converter.expect_gradebook()
         tasks = converter.tasks()
-        with cluster(scheduler, workers) as client, report.progress(f"{name} run", len(tasks), quiet) as advance:
-            for step in run_class(tasks, Store(root), client):
-                steps.append(step)
-                advance(bool(step.failure))
+        store = Store(root)
+        if all(store.get(prepare(task).key) for task in tasks):  # then no worker need be started
+            steps = [Step(task.student, reused=True) for task in tasks]
+        else:
+            with cluster(scheduler, workers) as client, report.progress(f"{name} run", len(tasks), quiet) as advance:
+                for step in run_class(tasks, store, client):
+                    steps.append(step)
+                    advance(bool(step.failure))
         ran = time.monotonic()
         failed = {step.student: f"not graded: {step.failure}" for step in steps if step.failure}
         converter.lost = {step.student: step.failure for step in steps if step.poison}
