@@ -1,0 +1,45 @@
+"""What the benchmarks share: timing in turns, medians, and tables that they write into the docs."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+DOCS = Path(__file__).parents[1] / "docs"
+# A BLAS that was told to be another processor's, or to have another cache, is not what users run.
+for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
+    os.environ.pop(variable, None)
+
+
+def medians(candidates: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Median seconds of each candidate; all take turns, so that a busy machine is busy for all of them."""
+    seconds: dict[str, list[float]] = {name: [] for name in candidates}
+    for candidate in candidates.values():  # the first call pays for caches and lazy imports
+        candidate()
+    for _ in range(rounds):
+        for name, candidate in candidates.items():
+            began = time.perf_counter()
+            candidate()
+            seconds[name].append(time.perf_counter() - began)
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A Markdown table; the first column is text, the others are set flush right."""
+    head = list(head)
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def write_section(document: str, name: str, text: str) -> None:
+    """Replace what stands between the document's marks `<!-- name -->` and `<!-- end name -->`, and print it."""
+    path, (begin, end) = DOCS / document, (f"<!-- {name} -->", f"<!-- end {name} -->")
+    before, mark, rest = path.read_text().partition(begin)
+    _, end_mark, after = rest.partition(end)
+    if not (mark and end_mark):
+        raise SystemExit(f"{path}: expected the marks {begin} and {end}")
+    path.write_text(f"{before}{begin}\n{text.strip()}\n{end}{after}")
+    print(text)
