@@ -273,6 +273,11 @@ generate = Loop()
 
 WRONG_LOOP = (
     Mistake(
+        "the prompt's end again",
+        "the prompt's last token is read twice: its logits came with the prompt and give the first new token",
+        Loop(reads="prompt's end again"),
+    ),
+    Mistake(
         "no cache",
         "the cache is not handed on: each new token is read as if it stood at the start",
         Loop(reads="no cache"),
