@@ -1,5 +1,6 @@
 """Training: data, optimiser, schedule and loop, each by what it must do."""
 
+import csv
 import math
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from proof_lm.proofs import decode, encode, is_proof, parse_theorem
 from proof_lm.training import (
     Batch,
     ProofData,
+    Report,
     TextData,
     TrainConfig,
     TrainingError,
@@ -31,6 +33,8 @@ from proof_lm.training import (
     train_step,
     validate,
 )
+from proof_lm.training.baselines import NGram, remove_attention
+from proof_lm.training.progress import CsvLog
 from proof_lm.training.speed import prepare, settled
 
 SMALL = TrainConfig(
@@ -302,3 +306,29 @@ def test_rows_and_parts_of_a_batch_are_its_rows():
     batch = Batch(*(torch.arange(12).reshape(6, 2) + offset for offset in (0, 100, 200)))
     assert torch.equal(torch.cat([part.labels for part in batch.parts(3)]), batch.labels)
     assert batch.rows(slice(1, None, 2)).token_ids.tolist() == [[2, 3], [6, 7], [10, 11]]
+
+
+def test_a_disk_too_full_for_the_log_costs_one_line(config):
+    log = CsvLog(new_state(config, ProofData.vocab_size))
+    log.file.close()
+    log.file = open("/dev/full", "w")  # noqa: SIM115 (closed by the log)
+    log.rows = csv.DictWriter(log.file, log.rows.fieldnames)
+    with pytest.raises(TrainingError, match=r"^[^\n]*log.csv: not written: [^\n]*$"):
+        log(Report(1, 0.5, 1e-3, 1.0, 100, 0.1))
+    log.close()
+
+
+@pytest.mark.parametrize("order", [1, 3])
+def test_an_n_gram_continues_by_the_likeliest_token_after_the_longest_known_context(order):
+    gram = NGram([[1, 2, 3], [1, 2, 3], [4, 2, 5, 2, 2]], order)
+    assert gram.next_token([1, 2]) == (3 if order == 3 else 2)
+    assert gram.next_token([4, 2]) == (5 if order == 3 else 2)
+    assert gram.next_token([9, 9]) == 2
+
+
+def test_without_attention_no_position_sees_another():
+    model = remove_attention(small_model()).eval()
+    one, other = torch.tensor([[1, 2, 3]]), torch.tensor([[7, 8, 3]])
+    assert torch.equal(model(one)[0][:, -1], model(other)[0][:, -1])
+    assert not torch.equal(small_model().eval()(one)[0][:, -1], small_model().eval()(other)[0][:, -1])
+    assert torch.equal(model.generate(one, 4, 0, use_cache=False)[:, :3], one)

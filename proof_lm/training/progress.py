@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from contextlib import suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -32,11 +33,15 @@ class CsvLog:
         self.rows.writerows(kept)
 
     def __call__(self, report: Report) -> None:
-        self.rows.writerow(asdict(report))
-        self.file.flush()  # a kill must not cost rows of steps that a checkpoint keeps
+        try:
+            self.rows.writerow(asdict(report))
+            self.file.flush()  # a kill must not cost rows of steps that a checkpoint keeps
+        except OSError as error:
+            raise TrainingError(f"{self.path}: not written: {error.strerror}; make room, then resume") from None
 
     def close(self) -> None:
-        self.file.close()
+        with suppress(OSError):  # what a full disk did not take was told already
+            self.file.close()
 
 
 def read_log(path: str | Path) -> list[dict[str, str]]:

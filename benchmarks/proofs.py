@@ -1,0 +1,166 @@
+"""The share of held-out theorems that the default run proves, by seed, beside its baselines; writes docs/training.md.
+
+    .venv/bin/python benchmarks/proofs.py 41 42 43     train what is missing (about ten minutes a seed on two cores)
+    .venv/bin/python benchmarks/proofs.py              table and figures from what is measured already
+
+Each seed trains in runs/proofs-<seed>, as `make train` does in runs/proofs, and may be stopped and called again.
+Results are kept in docs/figures/proofs.json, so that tables and figures can be drawn anew without training.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from dataclasses import replace
+
+from matplotlib.figure import Figure
+from measure import DOCS, table, write_section
+
+from proof_lm.training import (
+    ProofData,
+    State,
+    TrainConfig,
+    held_out,
+    load_data,
+    load_newest,
+    make_optimiser,
+    new_state,
+    prove,
+    train,
+)
+from proof_lm.training.baselines import NGram, remove_attention
+from proof_lm.training.checkpoints import checkpoints
+from proof_lm.training.evaluation import counted
+from proof_lm.training.progress import Bar, CsvLog, read_log
+
+THEOREMS = 500  # of each kind, the same for every model
+TEST_SEED = 41
+LONGER = 3  # how many more lines the longer theorems' proofs have, at most
+RESULTS = DOCS / "figures/proofs.json"
+NAMES = {"trained": "ProofLM, trained", "untrained": "ProofLM, untrained", "no attention": "no attention, trained", "6-gram": "6-gram"}
+
+
+def test_sets(config: TrainConfig) -> dict[str, list]:
+    levels = {"held-out": range(1, config.hardest + 1), "longer": range(config.hardest + 1, config.hardest + 1 + LONGER)}
+    options = {"largest_formula": config.largest_formula}
+    return {name: held_out("test", THEOREMS, TEST_SEED, levels=tuple(of), **options) for name, of in levels.items()}
+
+
+def rates(write, config: TrainConfig) -> dict[str, dict[int, list[int]]]:
+    """For each test set [proved, asked] by level; `write` gives a proof's text for each theorem of a list."""
+    return {name: counted(examples, write([theorem for theorem, _ in examples])) for name, examples in test_sets(config).items()}
+
+
+def trained(config: TrainConfig) -> tuple[State, float]:
+    """The run in its folder, taken to its end, and the seconds its steps took in all."""
+    state = load_newest(config.run) if checkpoints(config.run) else new_state(config, ProofData.vocab_size)
+    log, bar = CsvLog(state), Bar(state)
+
+    def watch(report) -> None:
+        log(report)
+        bar(report)
+
+    try:
+        train(state, load_data(config), load_data(config, "validation"), watch=watch)
+    finally:
+        log.close()
+        bar.close()
+    if state.step < config.steps:
+        raise SystemExit(f"stopped after step {state.step}; the same command goes on")
+    return state, sum(float(row["seconds"]) for row in read_log(f"{config.run}/log.csv"))
+
+
+def without_attention(config: TrainConfig) -> State:
+    """The same run, its model's attention taken out; short enough not to need checkpoints of its own."""
+    state = new_state(replace(config, run=f"{config.run}-no-attention"), ProofData.vocab_size)
+    remove_attention(state.model)
+    state.optimiser = make_optimiser(state.model, config)
+    return train(state, load_data(config))
+
+
+def measure(seed: int) -> None:
+    """Train and count what is not in the results yet, and keep it there."""
+    config = TrainConfig(seed=seed, run=f"runs/proofs-{seed}")
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+
+    def keep(name: str, write, **about) -> None:
+        results.setdefault(name, {})[str(seed)] = rates(write, config) | about
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+
+    state, seconds = trained(config)
+    keep("trained", lambda theorems: prove(state.model, theorems), seconds=seconds, curve=curve(config))
+    untrained = new_state(config, ProofData.vocab_size).model
+    keep("untrained", lambda theorems: prove(untrained, theorems))
+    grams = NGram(load_data(config).sequences)
+    keep("6-gram", lambda theorems: grams.prove(theorems, config.context_length))
+    lone = without_attention(config).model
+    keep("no attention", lambda theorems: prove(lone, theorems, use_cache=False))
+
+
+def curve(config: TrainConfig) -> list[tuple[int, float]]:
+    rows = read_log(f"{config.run}/log.csv")
+    return [(int(row["step"]), float(row["validation_loss"])) for row in rows if row["validation_loss"]]
+
+
+def percent(counts: dict[str, list[int]]) -> float:
+    return 100 * sum(proved for proved, _ in counts.values()) / sum(asked for _, asked in counts.values())
+
+
+def spread(values: list[float]) -> str:
+    """Mean and standard deviation over seeds, and their number."""
+    return f"{statistics.mean(values):.1f} ± {statistics.stdev(values) if len(values) > 1 else 0:.1f} ({len(values)})"
+
+
+def report(results: dict) -> str:
+    rows = []
+    for name, title in NAMES.items():
+        runs = results[name].values()
+        minutes = [run["seconds"] / 60 for run in runs if "seconds" in run]
+        row = [title, *(spread([percent(run[kind]) for run in runs]) for kind in ("held-out", "longer"))]
+        rows.append([*row, f"{statistics.mean(minutes):.1f}" if minutes else ""])
+    by_level = [
+        [f"{level} line{'s' * (level != '1')}", spread([100 * run[kind][level][0] / run[kind][level][1] for run in results["trained"].values()])]
+        for kind in ("held-out", "longer")
+        for level in next(iter(results["trained"].values()))[kind]
+    ]
+    figure = (
+        "![Validation loss falls with the steps for every seed; the share of theorems proved is high up to the length "
+        "of the proofs trained on and falls beyond it.](figures/proofs.png)"
+    )
+    tables = [
+        table(["% of theorems proved (seeds)", "held-out", "longer than any seen", "minutes"], rows),
+        table(["ProofLM, trained, by length of proof", "% proved (seeds)"], by_level),
+    ]
+    return "\n\n".join([*tables, figure])
+
+
+def draw(results: dict) -> None:
+    figure = Figure(figsize=(9, 3.5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for (seed, run), style in zip(results["trained"].items(), ("-", "--", ":", "-.") * 9, strict=False):
+        left.plot(*zip(*run["curve"], strict=True), style, label=f"seed {seed}")
+        counts = run["held-out"] | run["longer"]
+        right.plot(list(map(int, counts)), [100 * proved / asked for proved, asked in counts.values()], f"o{style}")
+    left.set(xlabel="step", ylabel="validation loss (nats per token)", yscale="log")
+    left.legend()
+    right.axvline(TrainConfig.hardest + 0.5, color="grey", linewidth=1)
+    right.set(xlabel="lines of the proof (right of the line: longer than any seen)", ylabel="% of theorems proved", ylim=(0, 100))
+    figure.savefig(DOCS / "figures/proofs.png", dpi=120)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("seeds", type=int, nargs="*", help="seeds to train and count")
+    for seed in parser.parse_args().seeds:
+        measure(seed)
+    if not RESULTS.exists():
+        raise SystemExit("nothing is measured yet: name a seed to train, for instance 41")
+    results = json.loads(RESULTS.read_text())
+    draw(results)
+    write_section("training.md", "proofs", report(results))
+
+
+if __name__ == "__main__":
+    main()
