@@ -144,7 +144,7 @@ def cluster(scheduler: str = "", workers: int = 0) -> Iterator[Client]:
             "n_workers": processes,
             "threads_per_worker": -(-count // processes),
             "memory_limit": 0,  # a kernel's memory is the sandbox's affair
-            "dashboard_address": None,
+            "dashboard_address": "127.0.0.1:0",  # a port of its own, for here only
             "silence_logs": logging.CRITICAL,
         }
         with LocalCluster(processes=True, **options) as local, Client(local) as client:
