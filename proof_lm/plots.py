@@ -266,13 +266,14 @@ def error_bars(
 def named_points(
     points: Mapping[str, tuple[float, float]], title: str, xlabel: str, ylabel: str, alt: str, *, noise: float = 0.0
 ) -> None:
-    """Show named points (x, y), each with its name beside it."""
+    """Show named points (x, y), each with its name."""
     figure, axes = plt.subplots(figsize=(6.5, 3.8))
-    for marker, (name, (x, y)) in zip(itertools.cycle("os^Dv"), points.items(), strict=False):
+    styles = zip(itertools.cycle("os^Dv"), itertools.cycle((9, -17)), strict=False)  # names above and below in turn
+    for (marker, above), (name, (x, y)) in zip(styles, points.items(), strict=False):
         axes.plot([x], [y], marker, color=plt.get_cmap("cividis")(0.35), markersize=8)
-        axes.annotate(f"  {name}", (x, y), va="center")
+        axes.annotate(name, (x, y), xytext=(0, above), textcoords="offset points", ha="center")
     axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
-    axes.margins(0.25, 0.15)
+    axes.margins(0.2, 0.2)
     axes.grid(alpha=0.3)
     show_figure(figure, alt, noise)
 
