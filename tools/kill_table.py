@@ -4,10 +4,12 @@ What the grader makes of every wrong and right answer in tests/mutants/, exercis
 """
 
 import io
+import warnings
 from collections.abc import Iterable
 from contextlib import redirect_stdout
 from pathlib import Path
 
+from grading.exercise import Exercise
 from grading.exercises import PROBLEM_SETS, exercises
 from tests.mutants import Answer, answers
 
@@ -17,21 +19,30 @@ SEED = 2024
 HEAD = """# Kill table: the grader against wrong and right answers
 
 Written by `python -m tools.kill_table` (seed {seed}). `tests/mutants/` holds the answers as a student would type
-them; `tests/test_mutants.py` asserts the same on every run, over other seeds. *Killed* means that a wrong answer
-lost points, *named* that its findings told the mistake by name (of the answers for which that is claimed), *kept*
-that a right but unusual answer kept full marks.
+them; `tests/test_mutants.py` asserts the same on every run, over other seeds.
 
-| exercise | writes | points | wrong | killed | named | right | kept |
-|---|---|---:|---:|---:|---:|---:|---:|
+| column | what it counts |
+|---|---|
+| wrong, killed | wrong answers, and those that lost points |
+| claimed, named | wrong answers for which a diagnosis is claimed, and those whose findings gave it |
+| right, kept | right but unusual answers, and those that kept full marks |
+| mistakes | different sentences that a finding of this exercise can name as the likely mistake |
+
+The grader is as it should be when killed equals wrong, named equals claimed and kept equals right.
+
+| exercise | writes | points | wrong | killed | claimed | named | right | kept | mistakes |
+|---|---|---:|---:|---:|---:|---:|---:|---:|---:|
 """
+EXERCISES = {key: exercise for name in PROBLEM_SETS for key, exercise in exercises(name).items()}
 
 
-def row(exercise_id: str, name: str, points: float, mine: Iterable[Answer]) -> tuple[str, list[int]]:
-    """One line of the table, and its numbers."""
+def counts(exercise: Exercise, mine: Iterable[Answer]) -> list[int]:
+    """wrong, killed, claimed, named, right, kept."""
     wrong = killed = claimed = named = right = kept = 0
     for answer in mine:
-        with redirect_stdout(io.StringIO()):  # some answers print
-            verdict = EXERCISES[exercise_id].grade(answer.candidate(), SEED)
+        with redirect_stdout(io.StringIO()), warnings.catch_warnings():  # some answers print, some warn
+            warnings.simplefilter("ignore")
+            verdict = exercise.grade(answer.candidate(), SEED)
         if answer.wrong:
             wrong += 1
             killed += verdict.points < verdict.max_points
@@ -40,34 +51,29 @@ def row(exercise_id: str, name: str, points: float, mine: Iterable[Answer]) -> t
         else:
             right += 1
             kept += verdict.points == verdict.max_points
-    numbers = [wrong, killed, named, claimed, right, kept]
-    return f"| {exercise_id} | `{name}` | {points:g} | {_cells(numbers)} |", numbers
+    return [wrong, killed, claimed, named, right, kept]
 
 
-def _cells(numbers: list[int]) -> str:
-    wrong, killed, named, claimed, right, kept = numbers
-    return f"{wrong} | {killed} | {named} of {claimed} | {right} | {kept}"
-
-
-def mistakes() -> list[str]:
-    """Every planted mistake that the checks recognise, once."""
-    properties = [part.property for exercise in EXERCISES.values() for part in exercise.parts]
+def mistakes(*some: Exercise) -> list[str]:
+    """Every planted mistake that the checks of these exercises recognise, once."""
+    properties = [part.property for exercise in some for part in exercise.parts]
     return sorted({mistake.message for prop in properties for mistake in prop.mistakes})
 
 
-EXERCISES = {key: exercise for name in PROBLEM_SETS for key, exercise in exercises(name).items()}
+def _row(*cells: object) -> str:
+    return "| " + " | ".join(map(str, cells)) + " |"
 
 
 def main() -> None:
     """Grade every answer and write the page."""
     rows, total = [], [0] * 6
     for key, exercise in EXERCISES.items():
-        text, numbers = row(key, exercise.name, exercise.points, [a for a in answers() if a.exercise == key])
-        rows.append(text)
+        numbers = counts(exercise, [answer for answer in answers() if answer.exercise == key])
+        rows.append(_row(key, f"`{exercise.name}`", f"{exercise.points:g}", *numbers, len(mistakes(exercise))))
         total = [a + b for a, b in zip(total, numbers, strict=True)]
+    known = mistakes(*EXERCISES.values())
     points = sum(exercise.points for exercise in EXERCISES.values())
-    rows.append(f"| **all** | | {points:g} | {_cells(total)} |")
-    known = mistakes()
+    rows.append(_row("**all**", "", f"{points:g}", *total, len(known)))
     tail = [f"\n## The {len(known)} mistakes that a finding names\n", *(f"- {text}" for text in known)]
     PAGE.write_text(HEAD.format(seed=SEED) + "\n".join([*rows, *tail]) + "\n", encoding="utf-8")
     print(rows[-1])
