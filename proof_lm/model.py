@@ -116,11 +116,25 @@ class CausalSelfAttention(nn.Module):
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """softmax(q kᵀ / sqrt(d_h), no future) v, fused; the T queries are the last T of the S steps."""
         T, S = q.shape[2], k.shape[2]
+        dropout = self.dropout if self.training else 0.0
+        if q.dtype == torch.bfloat16 and q.device.type == "cpu" and T == S and q.requires_grad and not dropout:
+            return attention_in_bfloat16(q, k, v)
         mask = None
         if 1 < T < S:  # T = S is the plain triangle, and a single last query sees every key
             mask = torch.ones(T, S, dtype=torch.bool, device=q.device).tril(S - T)
-        dropout = self.dropout if self.training else 0.0
         return F.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal=T == S)
+
+
+def attention_in_bfloat16(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Causal attention (B, h, T, d_h) written out: on CPUs the fused kernel's backward has no use for their bfloat16
+    units, which makes it slower than in float32; two batched products have. It keeps B h T² weights for backward."""
+    T, head_width = q.shape[-2:]
+    future = q.new_full((T, T), -math.inf).triu(1)
+    q_rows, k_rows, v_rows = (part.flatten(0, 1) for part in (q, k, v))  # (B h, T, d_h)
+    scores = torch.baddbmm(future.expand(len(q_rows), T, T), q_rows, k_rows.mT, alpha=head_width**-0.5)
+    with torch.autocast("cpu", enabled=False):  # which would widen the softmax, and double what is kept
+        weights = scores.softmax(dim=-1)
+    return (weights @ v_rows).view(q.shape)
 
 
 class MLP(nn.Module):
