@@ -16,9 +16,9 @@ from grading.sandbox import SandboxError
 from grading.store import Store
 
 IN_FLIGHT = 4  # submissions sent ahead for each worker thread: enough to keep it busy, few enough to hold in memory
-ATTEMPTS = 3  # of one submission whose worker died
+ATTEMPTS = 2  # of one submission whose worker died, among others and then again alone
 THREADS = 4  # kernels of one worker process, which only talks to them; its warm process is shared
-LOST_SECONDS = 60  # without any worker, until we give up
+LOST_SECONDS = 300  # without any worker, until we give up
 
 
 class ClusterError(Exception):
@@ -103,7 +103,7 @@ def _land(future: Future, prepared: Prepared, store: Store, client: Client) -> S
     except (SandboxError, AssignmentError):
         raise
     except KilledWorker:
-        reason = f"it ended the grader's own process {ATTEMPTS} times; look at the submission"
+        reason = "it ended every one of the grader's own processes that ran it; look at the submission"
         return Step(student, failure=reason, poison=True)
     except (NoValidWorkerError, NoWorkerError):
         raise ClusterError(f"no worker for {LOST_SECONDS} s; what was run is kept, the same command goes on") from None
