@@ -16,3 +16,7 @@ def test_every_attack_stands_in_the_table_and_none_landed():
 def test_numbers_of_kinds_add_up():
     rows = re.findall(r"^\| (\w+) \| [^|]+ \| (\d+) \| (\d+) \| 0 \| 0 \| 0 \|$", PAGE, re.MULTILINE)
     assert sum(int(count) for _, count, _ in rows) == sum(int(graded) for _, _, graded in rows) == len(TITLES)
+
+
+def test_honest_work_kept_its_points_in_that_run():
+    assert "3 of 3 kept all" in PAGE and "left running: 0." in PAGE

@@ -15,7 +15,6 @@ from traitlets.config import Config
 
 from grading.engine import cluster, run_class
 from grading.execute import Limits
-from grading.grade import Task
 from grading.nbgrader_classes import SafeAutograde, course
 from grading.sandbox import Policy
 from grading.store import Store
@@ -27,7 +26,9 @@ SET = "p4_backward"
 FULL = 43.0
 LIMITS = Limits(cell=4, probe=4, notebook=20)
 POLICY = Policy(wall_seconds=40, cpu_seconds=30, memory_bytes=700 * 2**20, file_bytes=64 * 2**20)
-HONEST = {f"honest-{place}": None for place in ("first", "middle", "zlast")}
+HONEST = tuple(f"honest-{place}" for place in ("first", "middle", "last"))
+# by students' names: attackers get less time than usual, since many use all that there is
+TERMS = {"honest-*": (Limits(), Policy()), "[!h]*": (LIMITS, POLICY), "host-*": (LIMITS, POLICY)}
 
 
 def _attacks() -> tuple[dict[str, CodeAttack], dict[str, str]]:
@@ -79,12 +80,15 @@ class GradedClass:
         command = [sys.executable, "-m", "nbgrader", "generate_assignment", SET, f"--course-dir={self.root}", "--force"]
         subprocess.run(command, cwd=ROOT, check=True)  # enters the assignment in the gradebook
         self.before = {process.pid for process in psutil.process_iter()}
-        directory = course(self.root, SET)
-        converter = SafeAutograde(coursedir=directory, policy=POLICY, limits=LIMITS)
-        tasks: list[Task] = converter.tasks()
+        converters = [
+            SafeAutograde(coursedir=course(self.root, SET, students), limits=limits, policy=policy)
+            for students, (limits, policy) in TERMS.items()
+        ]
+        tasks = sorted((task for converter in converters for task in converter.tasks()), key=lambda task: task.student)
         with cluster(workers=2) as client:
             self.steps = {step.student: step for step in run_class(tasks, Store(self.root), client)}
-        converter.start()
+        for converter in converters:
+            converter.start()
         feedback = GenerateFeedback(coursedir=course(self.root, SET), config=Config(GenerateFeedback={
             "exporter_class": "grading.feedback.InertFeedback"}))  # fmt: skip
         feedback.start()
