@@ -28,5 +28,6 @@ c.GenerateSolution.preprocessors = [  # as released, but solved and run
     "nbgrader.preprocessors.ClearOutput",
     "nbgrader.preprocessors.ClearHiddenTests",
     "nbgrader.preprocessors.ClearMarkScheme",
+    "grading.solutions.ClearSolutionMarks",
     "nbgrader.preprocessors.Execute",
 ]

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -104,3 +105,14 @@ def test_test_cells_import_for_themselves_and_read_nothing_else(name):
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
         assert names - imported == set(exercise.names)
+
+
+def test_solved_notebooks_carry_no_marks_and_are_run(tmp_path):
+    (tmp_path / "source").mkdir()
+    shutil.copytree(ROOT / "source" / "p4_backward", tmp_path / "source" / "p4_backward")
+    generate(tmp_path, "p4_backward")
+    arguments = ["generate_solution", "p4_backward", f"--course-dir={tmp_path}", "--force", "--log-level=ERROR"]
+    subprocess.run([sys.executable, "-m", "nbgrader", *arguments], cwd=ROOT, check=True)
+    text = (tmp_path / "solutions" / "p4_backward" / "p4_backward.ipynb").read_text(encoding="utf-8")
+    assert "BEGIN SOLUTION" not in text and "END SOLUTION" not in text
+    assert "holds: " in text
