@@ -111,7 +111,7 @@ class _Session:
     async def run(self, exercises: Mapping[str, Exercise], seed: int, result: Execution) -> None:
         deadline = time.monotonic() + self.limits.notebook
         gone = ""
-        async with self.client.async_setup_kernel():
+        async with self.client.async_setup_kernel(cleanup_kc=True):  # else the kernel lives on, the manager being ours
             self.isolation = self.manager.isolation or ""
             for index, cell in enumerate(self.notebook.cells):
                 marks = cell.metadata.get("nbgrader", {})
