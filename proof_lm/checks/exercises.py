@@ -18,7 +18,7 @@ _passed: dict[str, bool] = {}  # in this session: exercise -> its public propert
 
 @dataclass(frozen=True)
 class PublicExercise:
-    """What a student may know of an exercise: its public properties and three hints, mildest first."""
+    """What a student may know of an exercise: its public properties and three hints, each for a symptom."""
 
     id: str  # "P4.1"
     name: str  # the function or class that the student writes, or several: "row_softmax, causal_mask"

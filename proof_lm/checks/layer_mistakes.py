@@ -105,8 +105,8 @@ _CACHES = (
     ("cache ignored", "the cache is not read: a chunk sees itself alone", {"cache": "ignored"}),
     ("last chunk only", "the cache returned holds the last chunk alone: concatenate with what was there",
      {"cache": "last chunk"}),
-    ("square mask", "the mask counts keys from 0 although the cache comes first: query i of a chunk sees keys up to "
-     "S - T + i", {"mask": "square"}),
+    ("square mask", "the mask counts keys from 0 although the cache comes first: with S steps "
+     "in the cache, query i of a chunk sees keys 0 to S + i", {"mask": "square"}),
     ("no mask within a chunk", "behind a cache there is no mask: within a chunk later keys are visible",
      {"mask": "first chunk"}),
 )  # fmt: skip

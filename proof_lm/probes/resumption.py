@@ -117,19 +117,26 @@ def _through_a_file(saved: Any) -> Any:
     return decode(encode(saved))
 
 
+def begun(config: dict, steps: int = 0) -> Run:
+    """A run after some steps from weights that its config alone does not lead to, as one that was fine-tuned."""
+    run = Run(config)
+    for weight in run.weights.values():
+        weight += 0.125
+    run.train(steps)
+    return run
+
+
 def restored(candidate: Pair, config: dict, steps: int) -> Any:
     """A run after some steps, and what was saved of it as restored before anything else happens."""
     save, restore = candidate
-    run = Run(config)
-    run.train(steps)
+    run = begun(config, steps)
     return {"run": describe(run), "back": describe(restore(_through_a_file(save(run))))}
 
 
 def resumed(candidate: Pair, config: dict, stops: list[int], total: int) -> Any:
     """The end of a run, and of the same run saved, lost and restored at each of the stops."""
     save, restore = candidate
-    straight, run = Run(config), Run(config)
-    straight.train(total)
+    straight, run = begun(config, total), begun(config)
     for stop in stops:
         run.train(stop - run.step)
         saved = _through_a_file(save(run))
@@ -142,7 +149,7 @@ def resumed(candidate: Pair, config: dict, stops: list[int], total: int) -> Any:
 def watched(candidate: Pair, config: dict, stops: list[int], total: int) -> Any:
     """The end of a run that was saved at each of the stops and never restored."""
     save, _ = candidate
-    run = Run(config)
+    run = begun(config)
     for stop in stops:
         run.train(stop - run.step)
         save(run)
@@ -153,8 +160,7 @@ def watched(candidate: Pair, config: dict, stops: list[int], total: int) -> Any:
 def kept(candidate: Pair, config: dict, steps: int, more: int) -> Any:
     """What was saved of a run, at once and after that run and one restored from it have gone on."""
     save, restore = candidate
-    run = Run(config)
-    run.train(steps)
+    run = begun(config, steps)
     saved = save(run)
     then = _through_a_file(saved)
     run.train(more)
@@ -167,9 +173,6 @@ def kept(candidate: Pair, config: dict, steps: int, more: int) -> Any:
 def two_at_once(candidate: Pair, configs: list[dict], steps: int) -> Any:
     """Two runs that are saved one after the other, then restored in the same order."""
     save, restore = candidate
-    runs = [Run(config) for config in configs]
-    saved = []
-    for run in runs:
-        run.train(steps)
-        saved.append(_through_a_file(save(run)))
+    runs = [begun(config, steps) for config in configs]
+    saved = [_through_a_file(save(run)) for run in runs]
     return {"run": [describe(run) for run in runs], "back": [describe(restore(data)) for data in saved]}

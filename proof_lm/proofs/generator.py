@@ -28,7 +28,7 @@ from proof_lm.proofs.formulas import (
 )
 
 SPLITS = ("train", "validation", "test")
-LEVELS = (1, 2, 3, 4)
+LEVELS = (1, 2, 3)
 LARGEST_FORMULA = 3  # atoms
 
 

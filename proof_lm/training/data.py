@@ -63,7 +63,7 @@ class ProofData:
     vocab_size = len(TOKENS)
 
     def __init__(
-        self, split: str, examples: int, seed: int, batch_size: int, hardest: int = 4, largest_formula: int = 3
+        self, split: str, examples: int, seed: int, batch_size: int, hardest: int = 3, largest_formula: int = 3
     ) -> None:
         if examples < batch_size:
             raise TrainingError(f"examples: expected at least batch_size = {batch_size}, got {examples}")

@@ -112,7 +112,7 @@ def restore_run(saved):
     run.batches.order, run.batches.position = saved["place"][0].astype(int), saved["place"][1]
     return run
 
-# %% right: the run is rolled forward from its start
+# %% wrong: the run is rolled forward from its start
 def save_run(run):
     return {"config": dict(run.config), "step": run.step}
 

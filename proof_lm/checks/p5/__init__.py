@@ -54,7 +54,7 @@ SCHEDULE_HINTS = (
     ),
     (
         "something is divided by zero, or the rate rises again",
-        "With one step or none left to come down the divisor is 0: take 1. Past the end progress exceeds 1: take 1.",
+        "With one step left to come down the divisor is 0: take 1. Past the end progress exceeds 1: take 1.",
     ),
 )
 RESUMPTION_HINTS = (

@@ -10,7 +10,7 @@ from numpy.random import Generator
 
 from proof_lm.checks.core import Case, Mistake, Property, difference, own_answers
 from proof_lm.probes import Answer
-from proof_lm.probes.resumption import Run, describe
+from proof_lm.probes.resumption import Run, begun, describe
 
 LESSON = "lesson 07, Exact resumption"
 PARTS = ("weights", "first", "second", "step", "average")
@@ -318,9 +318,7 @@ def _both_right(case: Case, values: list) -> str | None:
 
 def _unlike(value: Any, config: dict, steps: int) -> str | None:
     """How a run differs from one that was never touched, beyond what differs between machines."""
-    run = Run(config)
-    run.train(steps)
-    return difference(value, describe(run), 1e-6, 1e-8)
+    return difference(value, describe(begun(config, steps)), 1e-6, 1e-8)
 
 
 def _real(value: Any, config: dict, steps: int) -> str | None:
