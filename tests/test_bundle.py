@@ -79,7 +79,7 @@ def test_its_own_test_command_works(edition):
     hidden = {"MAKEFLAGS", "MAKELEVEL", "MFLAGS", "PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS"}
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
     shown = subprocess.run(["make"], cwd=edition, env=environment, capture_output=True, text=True, check=True).stdout
-    assert [line.split()[1] for line in shown.splitlines()] == ["help", "lab", "test"]
+    assert [line.split()[1] for line in shown.splitlines()] == ["help", "lab", "train", "test"]
     done = subprocess.run(
         ["make", "--assume-old=.venv/.installed", "test", "TESTS=course/00_start_here.ipynb"],
         cwd=edition,
