@@ -43,7 +43,7 @@ def decoder_properties(*shapes: Shape) -> tuple[Property, ...]:
         ),
         of(
             "small differences and NaN are differences",
-            "Logits that differ by a thousandth differ, and NaN equals nothing, not even another NaN.",
+            "Logits that differ by two ten-thousandths differ, and NaN equals nothing, not even another NaN.",
             "allow for rounding only (1e-5 at most), and let no NaN pass",
             _small_or_nan,
         ),
@@ -124,9 +124,9 @@ def _small_or_nan(rng: Generator, shape: Shape) -> Made:
     early, late = _early(rng, shape)[-1], _late(rng, shape)
     return [
         (_call(rng, shape), {"future_ok": True, "reload_ok": True}),
-        (_call(rng, shape, changed=early, by=0.002), {"future_ok": False, "reload_ok": True}),
+        (_call(rng, shape, changed=early, by=0.0002), {"future_ok": False, "reload_ok": True}),
         (_call(rng, shape, changed=early, by=math.nan), {"future_ok": False}),
-        (_call(rng, shape, reloaded=late, by=0.002), {"future_ok": True, "reload_ok": False}),
+        (_call(rng, shape, reloaded=late, by=0.0002), {"future_ok": True, "reload_ok": False}),
         (_call(rng, shape, reloaded=late, by=math.nan), {"future_ok": True, "reload_ok": False}),
     ]
 
