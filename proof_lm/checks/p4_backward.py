@@ -37,7 +37,13 @@ def projection_properties(shapes: Sequence[Shape]) -> tuple[Property, ...]:
     """Of output_projection_loss_and_grad, on shapes (T, d_in, d_out), all different."""
 
     def cases(rng: Generator) -> list[Case]:
-        return [Case(f"T = {t}, d_in = {d}, d_out = {o}", (_projection_call(rng, t, d, o),)) for t, d, o in shapes]
+        made = []
+        for number, (t, d, o) in enumerate(shapes):
+            context, weights, upstream = _projection_call(rng, t, d, o)
+            if (np.sum(context @ weights * upstream) < 0) != bool(number % 2):  # losses of both signs, in turn
+                upstream = -upstream
+            made.append(Case(f"T = {t}, d_in = {d}, d_out = {o}", ((context, weights, upstream),)))
+        return made
 
     meaning = "The loss is sum(output * upstream) with output = context @ output_projection."
     slope = "The gradient of the loss with respect to the projection is context^T @ upstream."
