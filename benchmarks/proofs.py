@@ -1,6 +1,6 @@
 """The share of held-out theorems that the default run proves, by seed, beside its baselines; writes docs/training.md.
 
-    .venv/bin/python benchmarks/proofs.py 41 42 43     train what is missing (about ten minutes a seed on two cores)
+    .venv/bin/python benchmarks/proofs.py 41 42 43     train what is missing
     .venv/bin/python benchmarks/proofs.py              table and figures from what is measured already
 
 Each seed trains in runs/proofs-<seed>, as `make train` does in runs/proofs, and may be stopped and called again.
