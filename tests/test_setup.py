@@ -183,6 +183,7 @@ def test_lab_prints_its_address_without_a_display_and_stops_cleanly(tmp_path):
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where tests run in the background
         )
     try:
         wait_for(r"http://\S+/lab/tree/course/00_start_here\.ipynb\?token=\w+", log, lab)
