@@ -5,6 +5,7 @@ Two kernels, since what a probe brings into a process could be stored by it and 
 
 import ast
 import asyncio
+import atexit
 import re
 import time
 from collections.abc import Mapping
@@ -109,6 +110,12 @@ class _Session:
         self.died = False
 
     async def run(self, exercises: Mapping[str, Exercise], seed: int, result: Execution) -> None:
+        try:
+            await self._run(exercises, seed, result)
+        finally:  # nbclient's own, which at exit fails over a kernel that never started
+            atexit.unregister(self.client._cleanup_kernel)
+
+    async def _run(self, exercises: Mapping[str, Exercise], seed: int, result: Execution) -> None:
         deadline = time.monotonic() + self.limits.notebook
         gone = ""
         async with self.client.async_setup_kernel(cleanup_kc=True):  # else the kernel lives on, the manager being ours

@@ -75,11 +75,15 @@ def prepare(task: Task) -> Prepared:
 def run(prepared: Prepared) -> dict:
     """Execution: everything a submission's code does happens here, on any node. Returns plain data for the store.
 
-    A kernel that ended by itself is tried once more: the machine may have killed it, and what a submission does to
-    itself it does again.
+    A kernel that ended by itself, or before it was there, is tried once more: the machine may have killed it, and
+    what a submission does to itself it does again.
     """
-    execution, outputs = _run_once(prepared)
-    if execution.died:
+    try:
+        execution, outputs = _run_once(prepared)
+        again = execution.died
+    except RuntimeError:  # it did not start
+        again = True
+    if again:
         execution, outputs = _run_once(prepared)
     return {"execution": vars(execution), "outputs": outputs}
 
