@@ -3,6 +3,7 @@
 Whole means cell by cell what an undisturbed run wrote.
 """
 
+import atexit
 import contextlib
 import os
 import random
@@ -14,11 +15,15 @@ from pathlib import Path
 
 import psutil
 import pytest
+from nbclient import NotebookClient
 from typer.testing import CliRunner
 
 import grading.engine
+import grading.execute
 from grading.__main__ import app
-from grading.grade import nothing_ran, run
+from grading.assignment import Assignment
+from grading.grade import Task, nothing_ran, prepare, run
+from grading.sandbox import SandboxedKernelManager
 from tests.grading_class import (
     POINTS,
     command,
@@ -132,6 +137,27 @@ def test_a_worker_or_kernel_killed_midway_needs_no_rerun(fresh, undisturbed, kin
     _, said = process.communicate(timeout=300)
     assert process.returncode == 0 and said == "", said
     assert gradebook(fresh) == gradebook(undisturbed)
+
+
+def test_a_kernel_killed_before_it_answers_is_started_once_more(course, monkeypatch):
+    killed = []
+
+    class KilledAtItsStart(SandboxedKernelManager):
+        async def _async_post_start_kernel(self, **options):
+            await super()._async_post_start_kernel(**options)
+            if not killed:
+                killed.append(self)
+                await self.provisioner.kill()
+
+    monkeypatch.setattr(grading.execute, "SandboxedKernelManager", KilledAtItsStart)
+    folder = course / "submitted" / "solves_everything" / "p4"
+    at_exit = []
+    monkeypatch.setattr(atexit, "register", lambda callback, *_, **__: at_exit.append(callback))
+    monkeypatch.setattr(atexit, "unregister", lambda callback: at_exit.__setitem__(slice(None), [c for c in at_exit if c != callback]))
+    record = run(prepare(Task(Assignment("p4", CHECKOUT), "solves_everything", folder, seed=5)))
+    assert killed and not record["execution"]["died"] and not record["execution"]["failures"]
+    assert set(record["execution"]["answers"]) == {"P4.1", "P4.2", "P4.3"}
+    assert [callback for callback in at_exit if isinstance(getattr(callback, "__self__", None), NotebookClient)] == []
 
 
 def deadly(prepared):
