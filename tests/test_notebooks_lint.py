@@ -65,6 +65,27 @@ def test_a_good_notebook_passes_and_normalising_it_again_changes_nothing(execute
     assert nbformat.v4.reads((tmp_path / "written.ipynb").read_text(encoding="utf-8")) == executed
 
 
+def test_what_a_reader_is_to_predict_is_folded_until_run(tmp_path):
+    v4 = nbformat.v4
+    said = [stream("4\n")]
+    cells = [
+        v4.new_code_cell("print(4)", outputs=said),
+        v4.new_markdown_cell("> **Predict.** How many?"),
+        v4.new_code_cell("count = 4"),
+        v4.new_markdown_cell("We look:"),
+        v4.new_code_cell("print(count)", outputs=said),
+        v4.new_code_cell("print(count, end='')", outputs=said),
+        v4.new_markdown_cell("Four."),
+        v4.new_code_cell("print(count)", outputs=said),
+    ]
+    notebook = v4.new_notebook(cells=cells)
+    normalise(notebook)
+    folded = [cell.metadata.get("jupyter", {}).get("outputs_hidden", False) for cell in notebook.cells]
+    assert folded == [False] * 4 + [True, True, False, False]
+    del notebook.cells[4].metadata["jupyter"]
+    assert "cell metadata" in lint(notebook, tmp_path)
+
+
 def stream(text, name="stdout"):
     return nbformat.v4.new_output("stream", name=name, text=text)
 

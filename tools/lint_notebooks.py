@@ -75,7 +75,7 @@ def _whole(notebook: nbformat.NotebookNode) -> Iterator[str]:
     if tidy.metadata != notebook.metadata:
         yield "kernel or metadata of a person or machine: run python -m tools.notebooks normalise on it"
     if [cell.metadata for cell in tidy.cells] != [cell.metadata for cell in notebook.cells]:
-        yield "cell metadata other than nbgrader, tags: run python -m tools.notebooks normalise on it"
+        yield "cell metadata other than nbgrader, tags, folded answers: run python -m tools.notebooks normalise on it"
 
 
 def _code(cell: nbformat.NotebookNode, path: Path) -> Iterator[str]:

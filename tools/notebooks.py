@@ -21,6 +21,7 @@ from nbclient.exceptions import CellExecutionError
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE_INFO = {"file_extension": ".py", "name": "python", "pygments_lexer": "ipython3"}
 KEPT_CELL_METADATA = {"nbgrader", "tags", "editable", "deletable"}
+QUESTION = re.compile(r"^> \*\*(?:Predict|Test)\b", re.MULTILINE)
 RANDOM_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){0,3}(-[0-9a-f]{12})?")
 
 
@@ -41,6 +42,23 @@ def normalise(notebook: nbformat.NotebookNode) -> None:
             cell.id = hashlib.sha256(f"{text}\n{times_seen[text]}".encode()).hexdigest()[:8]
             times_seen[text] += 1
         taken.add(cell.id)
+    _fold_answers(notebook.cells)
+
+
+def _fold_answers(cells: list[nbformat.NotebookNode]) -> None:
+    """Fold the outputs that a reader is asked to predict: JupyterLab hides them until the cell is run.
+
+    They are those of the code cells between a question and the first prose behind an output.
+    """
+    asked = shown = False
+    for cell in cells:
+        if cell.cell_type == "code" and asked and cell.outputs:
+            cell.metadata["jupyter"] = {"outputs_hidden": True}
+            shown = True
+        elif cell.cell_type == "markdown" and QUESTION.search(cell.source):
+            asked, shown = True, False
+        elif cell.cell_type == "markdown" and shown:
+            asked = False
 
 
 def execute(notebook: nbformat.NotebookNode, folder: Path, timeout: int = 600) -> None:
