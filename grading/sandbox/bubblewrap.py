@@ -150,6 +150,7 @@ def start(
     ``capabilities`` are kept when root starts it (to become somebody else), ``filtered`` installs the system call
     filter already here, ``first`` makes it process 1 of its namespace, ``output`` takes both standard streams.
     """
+    program = program or executable()
     descriptors = [_data(Path(inside.__file__).read_bytes())]
     options = list(_arguments(read_only_paths, file_bytes, capabilities))
     options += ["--perms", "0444", "--ro-bind-data", str(descriptors[0]), INSIDE]
@@ -161,7 +162,7 @@ def start(
         options += ["--seccomp", str(descriptors[-1])]
     descriptors.append(_data(b"".join(os.fsencode(option) + b"\0" for option in options)))
     # by --args, the paths stay out of /proc/1/cmdline; by an empty environment, ours stays out of /proc/1/environ
-    command = [str(program or executable()), "--args", str(descriptors[-1]), "--", sys.executable]
+    command = [str(program), "--args", str(descriptors[-1]), "--", sys.executable]
     command += ["-I", "-B", "-c", _BOOT, *arguments]
     try:
         return _launcher.submit(

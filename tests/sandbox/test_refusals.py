@@ -1,6 +1,7 @@
 """Where a sandbox cannot be made, the reason is one line; nothing runs without walls by accident."""
 
 import asyncio
+import os
 import stat
 import struct
 import subprocess
@@ -45,6 +46,15 @@ def test_missing_namespaces_are_named(bwrap):
     assert available().endswith("bwrap cannot make a sandbox: bwrap: No permissions to create new namespace")
     with pytest.raises(SandboxError, match="No permissions"):
         start()
+
+
+def test_a_refusal_leaves_no_file_open(bwrap):
+    bwrap("exit 1")
+    assert available()
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(SandboxError):
+        start()
+    assert os.listdir("/proc/self/fd") == before
 
 
 def test_bubblewrap_that_builds_no_walls_is_refused(bwrap):
