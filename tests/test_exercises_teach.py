@@ -11,9 +11,10 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from grading.edition import edition
 from grading.exercises import PROBLEM_SETS, exercises
-from proof_lm.checks import PropertyFailed, check, hint, progress, solution
+from proof_lm.checks import Case, Mistake, PropertyFailed, check, hint, matches, progress, solution
 from proof_lm.checks import exercises as students
-from proof_lm.checks.core import Finding, find
+from proof_lm.checks.core import Finding, difference, find, telling_numbers
+from proof_lm.checks.general import on_any_numbers
 from proof_lm.checks.progress import Progress
 from tests.mutants import answers
 
@@ -71,12 +72,62 @@ def test_a_finding_is_html_and_text_and_what_a_student_wrote_is_no_markup():
     assert "<script" not in data["text/html"] and "<i>" not in data["text/html"]
 
 
-def test_no_finding_holds_an_expected_number(capsys):
-    with pytest.raises(PropertyFailed, match="properties fail"):
-        check("P4.8", lambda values, gamma, beta, epsilon=1e-5: np.asarray(values) * 0.37)
-    shown = capsys.readouterr().out
+def third(values, gamma, beta, epsilon=1e-5):
+    return np.asarray(values) * 0.37
+
+
+def test_no_finding_on_secret_cases_holds_an_expected_number():
+    shown = str(GRADED["P4.8"].grade(third, seed=5))
     assert "a negative number was expected" in shown or "a positive number was expected" in shown
     assert not re.search(r"\d\.\d{4,}", shown)
+
+
+def test_a_finding_on_visible_cases_holds_both_numbers_and_the_hints_go_by_symptom(capsys):
+    with pytest.raises(PropertyFailed, match="properties fail") as failure:
+        check("P4.8", third)
+    assert re.search(r"-?\d\.\d+ was expected, -?\d\.\d+ came", capsys.readouterr().out)
+    for step, (symptom, _) in enumerate(PUBLIC["P4.8"].hints, start=1):
+        assert f"{step} if {symptom}" in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("came", "wanted", "text"),
+    [
+        (0.5, 2.0, "2 was expected, 0.5 came"),
+        (np.float64(1.00001), 1.0, "1 was expected, 1.00001 came"),
+        (np.nan, 0.25, "0.25 was expected, NaN came"),
+        ([1.0, 3.0], [1.0, 2.0], "entry [1]: 2 was expected, 3 came (1 of 2 entries are wrong)"),
+    ],
+)
+def test_numbers_are_told_in_as_few_digits_as_tell_them_apart(came, wanted, text):
+    with telling_numbers():
+        assert difference(np.asarray(came), np.asarray(wanted), 1e-9, 0) == text
+    assert "another of the same kind" in difference(0.5, 2.0, 0, 0)
+
+
+def test_what_any_cause_may_have_is_no_diagnosis():
+    def breaks(values):
+        raise ValueError
+
+    mistake = Mistake("refuses", "it refuses", breaks)
+    prop = matches(np.exp, lambda rng: [Case("one", ((rng.normal(size=3),),))], name="exp", meaning="", mistakes=(mistake,))
+    finding, _ = find(prop, breaks)
+    assert finding.detail.startswith("a result was expected, your code raised ValueError") and not finding.misconception
+
+
+def test_the_form_of_the_arguments_is_judged_beside_the_students_own_result():
+    prop = on_any_numbers(np.exp, lambda rng: (rng.normal(size=3),))
+    assert find(prop, lambda values: np.asarray(values) * 3)[0] is None  # a wrong formula
+    assert find(prop, lambda values: values * 3)[0].case == "first argument as a nested list"
+
+
+def test_an_argument_changed_in_place_is_named():
+    def spoils(parameters, gradients, state, *rest, **options):
+        state["step"] += 1
+        return parameters, state
+
+    findings = GRADED["P5.2"].grade(spoils, seed=1).findings
+    assert any(finding.detail.startswith("the argument state was changed in place") for finding in findings)
 
 
 def test_progress_is_one_line_of_text_and_a_bar_of_boxes():

@@ -5,8 +5,9 @@ looks at that data alone. Both run here in one process; a grader runs them in tw
 """
 
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
@@ -17,6 +18,7 @@ import numpy as np
 from proof_lm.probes import Answer, encode, run_case
 
 SEED = 41
+_numbers_told: ContextVar[bool] = ContextVar("numbers_told", default=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +96,10 @@ class Finding:
         )
 
 
+class OtherForm(ValueError):
+    """Raised by a judge for what has not the form of a result. Its message, which quotes no number, is shown."""
+
+
 class PropertyFailed(AssertionError):
     """A property does not hold; shown in a notebook as its message, without a traceback."""
 
@@ -140,12 +146,16 @@ def _detail(prop: Property, case: Case, given: list[Answer]) -> str | None:
         return f"a result was expected, your code raised {raised}"
     try:
         return prop.judge(case, given if prop.judges_errors else [answer.value for answer in given])
+    except OtherForm as error:
+        return str(error)
     except Exception as error:  # of many kinds on what is no answer; their messages could quote what came
         return f"the result has not the expected form: {kind(given[0].value)} came ({type(error).__name__})"
 
 
 def diagnose(prop: Property, answered: Answered) -> str:
     """Message of the first known mistake that gives the same answers in every case, or an empty string."""
+    if all(answer.error for _, given in answered for answer in given):
+        return ""  # an error that a mistake raises too may have any cause
     explains = prop.explains or _same_answers
     for mistake in prop.mistakes:
         with suppress(Exception):  # what is no answer explains nothing
@@ -157,7 +167,7 @@ def diagnose(prop: Property, answered: Answered) -> str:
 def _same_answers(mistake: Mistake, case: Case, given: list[Answer]) -> bool:
     planted = own_answers(mistake.candidate, case)
     return len(planted) == len(given) and all(
-        bool(a.error) == bool(b.error)
+        a.error.partition(":")[0] == b.error.partition(":")[0]
         and a.changed == b.changed
         and (same(a.value, b.value) or encode(a.value) == encode(b.value))  # equal bits: NaN for NaN
         for a, b in zip(planted, given, strict=True)
@@ -170,6 +180,16 @@ def own_answers(candidate: Callable, case: Case) -> list[Answer]:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         return run_case(candidate, case.probe, case.calls)
+
+
+@contextmanager
+def telling_numbers() -> Iterator[None]:
+    """Within, findings hold expected numbers: for the cases that a student may see, never for secret ones."""
+    before = _numbers_told.set(True)
+    try:
+        yield
+    finally:
+        _numbers_told.reset(before)
 
 
 def find(prop: Property, candidate: Callable, seed: int | Sequence[int] = SEED) -> tuple[Finding | None, int]:
@@ -232,8 +252,8 @@ def same(actual: Any, expected: Any, rtol: float = 1e-5, atol: float = 1e-7) -> 
 def difference(actual: Any, expected: Any, rtol: float, atol: float) -> str | None:
     """None when equal within |actual - expected| <= atol + rtol |expected|, else where and how they differ.
 
-    The sentence names shapes, the first wrong index and kinds of number, never an expected value. Tuples and
-    lists are the same; booleans, text and None are compared exactly; NaN equals nothing.
+    The sentence names shapes, the first wrong index and kinds of number; an expected value only where `telling_numbers`
+    allows it. Tuples and lists are the same; booleans, text and None are compared exactly; NaN equals nothing.
     """
     if isinstance(expected, dict):
         if not isinstance(actual, dict) or set(actual) != set(expected):
@@ -274,15 +294,32 @@ def _array_difference(actual: Any, expected: Any, rtol: float, atol: float) -> s
         return None
     first = tuple(int(i) for i in np.argwhere(wrong)[0])
     where = f"entry {list(first)}: " if first else ""
-    count = f"{int(wrong.sum())} of {wrong.size} entries are wrong"
-    return f"{where}{_contrast(got[first], want[first])} ({count})"
+    count = f" ({int(wrong.sum())} of {wrong.size} entries are wrong)" if first else ""
+    return f"{where}{_contrast(got[first], want[first])}{count}"
 
 
 def _contrast(got: np.generic, want: np.generic) -> str:
     came, expected = _number_kind(got), _number_kind(want)
+    if _numbers_told.get() and np.isfinite(want) and want.dtype != bool:
+        return _numbers(got, want)
     if came != expected:
         return f"{expected} was expected, {came} came"
     return f"{expected} was expected, another of the same kind came"
+
+
+def _numbers(got: np.generic, want: np.generic) -> str:
+    """Both numbers, in as few digits as tell them apart."""
+    for digits in (4, 8, 17):
+        expected, came = _written(want, digits), _written(got, digits)
+        if came != expected:
+            break
+    return f"{expected} was expected, {came} came"
+
+
+def _written(number: np.generic, digits: int) -> str:
+    if not np.isfinite(number):
+        return _number_kind(number)
+    return str(int(number)) if number == np.rint(number) and abs(number) < 1e15 else f"{number:.{digits}g}"
 
 
 def _number_kind(number: np.generic) -> str:

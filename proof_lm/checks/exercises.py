@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from proof_lm.checks.core import SEED, Property, PropertyFailed, find_all
+from proof_lm.checks.core import SEED, Property, PropertyFailed, find_all, telling_numbers
 from proof_lm.checks.progress import Progress
 from proof_lm.checks.solutions import written_solution
 
@@ -53,7 +53,8 @@ def check(exercise_id: str, *functions: Callable) -> None:
         raise PropertyFailed(f'{exercise_id} asks for {len(names)}: check("{exercise_id}", {exercise.name})')
     candidate = functions if len(functions) > 1 else functions[0]
     failed = 0
-    found = find_all(exercise.properties, candidate, SEED)
+    with telling_numbers():
+        found = find_all(exercise.properties, candidate, SEED)
     for prop, (finding, count) in zip(exercise.properties, found, strict=True):
         if finding and "raised NotImplementedError" in finding.detail:
             name = names[prop.item or 0]
@@ -66,7 +67,8 @@ def check(exercise_id: str, *functions: Callable) -> None:
     _passed[exercise_id] = not failed
     title, total = f"{exercise_id} {exercise.name}", len(exercise.properties)
     if failed:
-        helps = f'hint("{exercise_id}", 1) helps'
+        symptoms = "; ".join(f"{step} if {symptom}" for step, (symptom, _) in enumerate(exercise.hints, start=1))
+        helps = f'hint("{exercise_id}", n) helps: {symptoms}'
         raise PropertyFailed(f"{title}: {failed} of {total} properties fail; {helps}")
     print(f"{title}: all {total} public properties hold; grading uses other, secret cases")
 

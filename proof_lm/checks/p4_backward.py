@@ -16,7 +16,7 @@ from proof_lm.checks.backward_mistakes import (
 )
 from proof_lm.checks.core import Case, Mistake, Property
 from proof_lm.checks.exercises import PublicExercise
-from proof_lm.checks.general import leaves_inputs_alone, matches
+from proof_lm.checks.general import argument_names, leaves_inputs_alone, matches
 from proof_lm.checks.judging import Made, decides, is_truth
 from proof_lm.checks.judging_mistakes import WRONG_GRADIENT_CHECK
 
@@ -48,10 +48,11 @@ def projection_properties(shapes: Sequence[Shape]) -> tuple[Property, ...]:
     meaning = "The loss is sum(output * upstream) with output = context @ output_projection."
     slope = "The gradient of the loss with respect to the projection is context^T @ upstream."
     where = "lesson 04, One matrix"
+    reference = gradients.output_projection_loss_and_grad
     return (
-        _item(gradients.output_projection_loss_and_grad, cases, 0, "the loss", meaning, where, PROJECTION_MISTAKES),
-        _item(gradients.output_projection_loss_and_grad, cases, 1, "the gradient", slope, where, PROJECTION_MISTAKES),
-        leaves_inputs_alone(cases, where),
+        _item(reference, cases, 0, "the loss", meaning, where, PROJECTION_MISTAKES),
+        _item(reference, cases, 1, "the gradient", slope, where, PROJECTION_MISTAKES),
+        leaves_inputs_alone(cases, where, argument_names(reference)),
     )
 
 
@@ -83,7 +84,7 @@ def difference_properties(shapes: Sequence[Shape], epsilons: Sequence[float]) ->
                 mistakes=DIFFERENCE_MISTAKES, **close),
         matches(reference, strided, name="any memory layout", lesson=where, mistakes=DIFFERENCE_MISTAKES,
                 meaning="A view counts like a copy: flattening it may make a copy that the loss never sees.", **close),
-        leaves_inputs_alone(lambda rng: [*cases(rng), *strided(rng)], where),
+        leaves_inputs_alone(lambda rng: [*cases(rng), *strided(rng)], where, argument_names(reference)),
     )  # fmt: skip
 
 
@@ -200,7 +201,7 @@ def softmax_properties(shapes: Sequence[Shape]) -> tuple[Property, ...]:
         matches(reference, masked, name="nothing flows behind the mask", lesson=where, **CLOSE,
                 mistakes=SOFTMAX_MISTAKES,
                 meaning="A weight of zero gives its score no gradient, and no other row of the table is touched."),
-        leaves_inputs_alone(cases, where),
+        leaves_inputs_alone(cases, where, argument_names(reference)),
     )  # fmt: skip
 
 
@@ -219,7 +220,7 @@ def attention_properties(shapes: Sequence[Shape]) -> tuple[Property, ...]:
     )
     return (
         *(_item(reference, cases, i, n, meaning, where, ATTENTION_MISTAKES) for i, (n, meaning) in enumerate(parts)),
-        leaves_inputs_alone(cases, where),
+        leaves_inputs_alone(cases, where, argument_names(reference)),
     )
 
 
@@ -246,7 +247,7 @@ def layer_norm_properties(shapes: Sequence[Shape], epsilons: Sequence[float]) ->
         *(_item(reference, cases, i, n, text, where, LAYER_NORM_MISTAKES) for i, (n, text) in enumerate(parts)),
         matches(reference, constant, name="constant rows", lesson=where, mistakes=LAYER_NORM_MISTAKES, **CLOSE,
                 meaning="A row without spread divides by the root of epsilon, never by zero."),
-        leaves_inputs_alone(cases, where),
+        leaves_inputs_alone(cases, where, argument_names(reference)),
     )  # fmt: skip
 
 
@@ -265,7 +266,7 @@ def block_properties(sizes: Sequence[tuple[int, int, int, int]]) -> tuple[Proper
     )
     return (
         *(_item(reference, cases, i, n, meaning, where, BLOCK_MISTAKES) for i, (n, meaning) in enumerate(parts)),
-        leaves_inputs_alone(cases, where),
+        leaves_inputs_alone(cases, where, argument_names(reference)),
     )
 
 

@@ -23,7 +23,7 @@ from proof_lm.checks.attention_mistakes import (
 from proof_lm.checks.block_mistakes import WRONG_BLOCK, WRONG_FORMULA, WRONG_GELU, WRONG_LOGITS, WRONG_LOSS
 from proof_lm.checks.core import Case, Property
 from proof_lm.checks.exercises import PublicExercise
-from proof_lm.checks.general import Cases, leaves_inputs_alone, matches, repeats
+from proof_lm.checks.general import Cases, behaves, matches, on_any_numbers
 from proof_lm.checks.numpy_block_mistakes import (
     WRONG_ACTIVATION,
     WRONG_AFFINE,
@@ -61,42 +61,6 @@ LARGE = {
 # What is asked of every function
 
 
-def _on_any_numbers(reference: Callable, draw: Draw, where: str, close: dict = CLOSE) -> Property:
-    """The same result whether the first argument is a nested list, or arrays are float32 or have gaps in memory."""
-
-    def cases(rng: Generator) -> list[Case]:
-        first, *rest = draw(rng)
-        plain = (first, *rest)
-        return [
-            Case("first argument as a nested list", ((first.tolist(), *rest),)),
-            Case("float32 arrays", (_float32(plain),)),
-            Case("arrays with gaps in memory", (plain,), "call_strided"),
-        ]
-
-    return matches(
-        reference, cases, name=f"{reference.__name__} takes lists, float32 and any memory layout", lesson=where,
-        meaning="Numbers are numbers: np.asarray at the top, and no assumption on dtype or on how they lie in memory.",
-        **close,
-    )  # fmt: skip
-
-
-def _float32(value):
-    if isinstance(value, (list, tuple)):
-        return type(value)(map(_float32, value))
-    return value.astype(np.float32) if isinstance(value, np.ndarray) and value.dtype == float else value
-
-
-def _behaves(function: Callable, cases: Cases, where: str) -> Property:
-    """No argument is changed, and a second call gives the same."""
-    alone, again = leaves_inputs_alone(cases, where), repeats(cases, where)
-    return replace(
-        alone,
-        name=f"{function.__name__} changes no argument and gives the same twice",
-        meaning="A caller's arrays stay as they were, and the result depends on them alone.",
-        judge=lambda case, answers: alone.judge(case, answers) or again.judge(case, answers),
-    )
-
-
 def _about(item: int, properties: Sequence[Property]) -> Properties:
     """Properties of the function at this place of an exercise with several."""
     return tuple(replace(prop, item=item) for prop in properties)
@@ -123,8 +87,8 @@ def softmax_and_mask_properties(shapes: Sequence[Shape], times: Sequence[int]) -
                 mistakes=WRONG_SOFTMAX, **CLOSE),
         heads.softmax_is_stable(tables),
         heads.masked_row_is_zero(tables),
-        _on_any_numbers(attention.row_softmax, lambda rng: (rng.normal(size=tables[0]),), heads.SOFTMAX_LESSON),
-        _behaves(attention.row_softmax, cases, heads.SOFTMAX_LESSON),
+        on_any_numbers(attention.row_softmax, lambda rng: (rng.normal(size=tables[0]),), heads.SOFTMAX_LESSON),
+        behaves(attention.row_softmax, cases, heads.SOFTMAX_LESSON),
     )  # fmt: skip
     shown = heads.mask_shows_past_and_present(times)
     mask = replace(shown, mistakes=WRONG_MASK + WRONG_MASK_KIND), heads.mask_refuses_no_time()
@@ -151,8 +115,8 @@ def one_head_properties(plain: Sequence[Sizes], watched: Sequence[Sizes]) -> Pro
         heads.scale_is_root_of_head_width(plain),
         replace(definition, mistakes=WRONG_SINGLE + WRONG_ATTENTION),
         _survives(attention.single_head_attention, plain),
-        _on_any_numbers(attention.single_head_attention, uneven, where),
-        _behaves(attention.single_head_attention, _cases("T = 5, d = 4, d_h = 3, d_v = 6", [uneven]), where),
+        on_any_numbers(attention.single_head_attention, uneven, where),
+        behaves(attention.single_head_attention, _cases("T = 5, d = 4, d_h = 3, d_v = 6", [uneven]), where),
     )
 
 
@@ -167,8 +131,8 @@ def many_heads_properties(plain: Sequence[Sizes], watched: Sequence[Sizes]) -> P
         heads.heads_may_be_reordered([sizes for sizes in plain if sizes.heads > 1]),
         replace(definition, mistakes=WRONG_HEADS + WRONG_ATTENTION + WRONG_MULTI_HEAD),
         _survives(attention.multi_head_attention, plain),
-        _on_any_numbers(attention.multi_head_attention, plain[0].draw, heads.MULTI_HEAD_LESSON),
-        _behaves(attention.multi_head_attention, _cases(str(plain[0]), [plain[0].draw]), heads.MULTI_HEAD_LESSON),
+        on_any_numbers(attention.multi_head_attention, plain[0].draw, heads.MULTI_HEAD_LESSON),
+        behaves(attention.multi_head_attention, _cases(str(plain[0]), [plain[0].draw]), heads.MULTI_HEAD_LESSON),
     )
 
 
@@ -201,13 +165,13 @@ def split_and_merge_properties(shapes: Sequence[Shape], refused: Sequence[Shape]
     splitting = (
         replace(heads.heads_hold_neighbouring_features(shapes), mistakes=WRONG_SPLIT),
         heads.split_refuses_what_does_not_divide(refused),
-        _on_any_numbers(attention.split_heads, table, where),
-        _behaves(attention.split_heads, _cases(f"T = {time}, d = {width}, h = {count}", [table]), where),
+        on_any_numbers(attention.split_heads, table, where),
+        behaves(attention.split_heads, _cases(f"T = {time}, d = {width}, h = {count}", [table]), where),
     )
     merging = (
         replace(heads.heads_merge_back(shapes), mistakes=WRONG_MERGE),
-        _on_any_numbers(attention.merge_heads, split, where),
-        _behaves(attention.merge_heads, _cases(f"h = {count}, T = {time}, d_h = {width // count}", [split]), where),
+        on_any_numbers(attention.merge_heads, split, where),
+        behaves(attention.merge_heads, _cases(f"h = {count}, T = {time}, d_h = {width // count}", [split]), where),
     )
     return *_about(0, splitting), *_about(1, merging)
 
@@ -236,8 +200,8 @@ def layer_norm_properties(shapes: Sequence[Shape]) -> Properties:
         replace(parts.constant_row_becomes_beta, cases=parts.constant_row_cases(shapes)),
         matches(block.layer_norm, tiny, name="epsilon is 1e-5 unless given", lesson=where, mistakes=WRONG_FORMULA,
                 meaning="Among small values epsilon is no detail: it decides how far they are stretched.", **CLOSE),
-        _on_any_numbers(block.layer_norm, affine, where, {**CLOSE, "atol": 1e-4}),
-        _behaves(block.layer_norm, _cases(f"values of shape {shapes[0]}", [affine]), where),
+        on_any_numbers(block.layer_norm, affine, where),
+        behaves(block.layer_norm, _cases(f"values of shape {shapes[0]}", [affine]), where),
     )  # fmt: skip
 
 
@@ -262,15 +226,14 @@ def mlp_properties(shapes: Sequence[Shape], sizes: Sequence[tuple[Shape, int]]) 
         matches(block.gelu, far, name="GELU far from zero", lesson=parts.GELU_LESSON, rtol=1e-4, atol=1e-4,
                 meaning="Far below zero the gate is shut, far above it is open; nothing overflows on the way.",
                 tolerance="1e-4: both forms have reached their limits", mistakes=WRONG_GELU),
-        _on_any_numbers(block.gelu, lambda rng: (rng.normal(size=shapes[0]),), parts.GELU_LESSON,
-                        {"rtol": 1e-3, "atol": 1e-3}),
-        _behaves(block.gelu, parts.gelu_cases(shapes), parts.GELU_LESSON),
+        on_any_numbers(block.gelu, lambda rng: (rng.normal(size=shapes[0]),), parts.GELU_LESSON),
+        behaves(block.gelu, parts.gelu_cases(shapes), parts.GELU_LESSON),
     )  # fmt: skip
     feed_forward = (
         replace(parts.feed_forward_matches, cases=parts.feed_forward_cases(sizes)),
         replace(parts.each_position_fed_alone, cases=parts.feed_forward_cases([s for s in sizes if len(s[0]) > 1])),
-        _on_any_numbers(block.feed_forward, layer, parts.FEED_FORWARD_LESSON, ANY_GELU),
-        _behaves(block.feed_forward, _cases(f"values of shape {sizes[0][0]}", [layer]), parts.FEED_FORWARD_LESSON),
+        on_any_numbers(block.feed_forward, layer, parts.FEED_FORWARD_LESSON),
+        behaves(block.feed_forward, _cases(f"values of shape {sizes[0][0]}", [layer]), parts.FEED_FORWARD_LESSON),
     )
     return *_about(0, activation), *_about(1, feed_forward)
 
@@ -291,8 +254,8 @@ def block_properties(sizes: Sequence[parts.BlockSize], watched: Sequence[parts.B
         replace(parts.residual_reads_unnormalised_input, cases=parts.block_cases(sizes, silent_feed_forward=True)),
         replace(parts.no_later_position_is_read, cases=parts.intervention_cases(watched)),
         replace(parts.decoder_block_matches, cases=parts.block_cases(sizes), mistakes=WRONG_BLOCK + WRONG_AFFINE),
-        _on_any_numbers(block.decoder_block, one, where, ANY_GELU),
-        _behaves(block.decoder_block, parts.block_cases(sizes[:1]), where),
+        on_any_numbers(block.decoder_block, one, where),
+        behaves(block.decoder_block, parts.block_cases(sizes[:1]), where),
     )
 
 
@@ -319,8 +282,8 @@ def batch_and_rope_properties(
         heads.sequences_are_separate(watched),
         replace(definition, mistakes=WRONG_BATCH + WRONG_ATTENTION + WRONG_MULTI_HEAD),
         heads.batch_refuses_other_shapes(),
-        _on_any_numbers(batched, plain[0].draw, where),
-        _behaves(batched, _cases(str(plain[0]), [plain[0].draw]), where),
+        on_any_numbers(batched, plain[0].draw, where),
+        behaves(batched, _cases(str(plain[0]), [plain[0].draw]), where),
     )
     where = heads.POSITION_LESSON
     exact = heads.rotation_equals_definition(shapes, bases)
@@ -331,8 +294,8 @@ def batch_and_rope_properties(
         matches(attention.rope, anywhere, name="positions need not be in order", lesson=where, rtol=0, atol=1e-4,
                 meaning="A row turns by its own position, given and not counted; the base is 10000 unless given.",
                 tolerance="1e-4: float32 angles of a few dozen radians are good to 1e-5", mistakes=WRONG_ROPE),
-        _on_any_numbers(attention.rope, turned, where, {"rtol": 0, "atol": 1e-4}),
-        _behaves(attention.rope, _cases(f"values of shape {shapes[0]}", [turned]), where),
+        on_any_numbers(attention.rope, turned, where),
+        behaves(attention.rope, _cases(f"values of shape {shapes[0]}", [turned]), where),
     )  # fmt: skip
     return *_about(0, batch), *_about(1, rotation)
 
@@ -362,8 +325,8 @@ def transformer_properties(sizes: Sequence[losses.ModelSize], watched: Sequence[
         replace(losses.tiny_transformer_matches, cases=losses.tiny_transformer_cases(sizes), mistakes=mistakes),
         Property("no logits depend on a later token", "Replacing a token changes logits there and later, never before.",
                  interventions, _judge_tokens, parts.ROUNDING, where, mistakes),
-        _on_any_numbers(reference, one, where, ANY_GELU),
-        _behaves(reference, losses.tiny_transformer_cases(sizes), where),
+        on_any_numbers(reference, one, where),
+        behaves(reference, losses.tiny_transformer_cases(sizes), where),
     )  # fmt: skip
 
 
@@ -424,8 +387,8 @@ def loss_properties(sizes: Sequence[losses.LossSize], batches: Sequence[tuple[in
         Property("descending it overfits one tiny batch",
                  "A projection that follows the loss downhill learns the next token at every kept position.",
                  overfitting, _judge_overfit, "below 0.2 nats from ln V: eight long steps on a convex loss", where),
-        _on_any_numbers(block.masked_cross_entropy, one, where),
-        _behaves(block.masked_cross_entropy, losses.loss_cases(sizes), where),
+        on_any_numbers(block.masked_cross_entropy, one, where),
+        behaves(block.masked_cross_entropy, losses.loss_cases(sizes), where),
     )  # fmt: skip
 
 

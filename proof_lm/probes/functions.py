@@ -11,9 +11,10 @@ def call(candidate: Callable, *arguments: Any) -> Any:
     return candidate(*arguments)
 
 
-def call_strided(candidate: Callable, *arguments: Any) -> Any:
-    """The candidate's result on the same arrays laid out with gaps in memory (not contiguous)."""
-    return candidate(*(with_gaps(item) if isinstance(item, np.ndarray) else item for item in arguments))
+def call_both_layouts(candidate: Callable, *arguments: Any) -> Any:
+    """The candidate's results on these arrays and on the same laid out with gaps in memory (not contiguous)."""
+    spread = [with_gaps(item) if isinstance(item, np.ndarray) else item for item in arguments]
+    return [candidate(*arguments), candidate(*spread)]
 
 
 def call_keywords(candidate: Callable, keywords: dict[str, Any], *arguments: Any) -> Any:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.random import Generator
 
 from proof_lm.checks.core import Case, Mistake, Property, difference, kind
-from proof_lm.checks.general import matches
-from proof_lm.checks.p5.manners import CLOSE, behaves, one_of
+from proof_lm.checks.general import argument_names, behaves, matches
+from proof_lm.checks.p5.manners import CLOSE, one_of
 
 LESSON = "lesson 07, AdamW with parameter groups"
 Shape = tuple[int, ...]
@@ -225,7 +225,7 @@ def adamw_properties(sets: Sequence[Sequence[Shape]]) -> tuple[Property, ...]:
                 mistakes=WRONG_MOMENTS + WRONG_CORRECTION + WRONG_DECAY, **CLOSE),
         one_of(0, adamw_step, defaults, name="betas 0.9 and 0.95, epsilon 1e-8, decay 0.1 unless given",
                 meaning="Among tiny gradients epsilon is no detail.", lesson=LESSON, **CLOSE),
-        behaves("adamw_step", anywhere, LESSON),
+        behaves(adamw_step, anywhere, LESSON, name="adamw_step", arguments=("", *argument_names(adamw_step))),
     )  # fmt: skip
 
 

@@ -10,8 +10,8 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from proof_lm.checks.core import Case, Mistake, Property, difference, kind
-from proof_lm.checks.general import matches, refuses
-from proof_lm.checks.p5.manners import CLOSE, about, any_numbers, behaves, one_of
+from proof_lm.checks.general import behaves, on_any_numbers, refuses
+from proof_lm.checks.p5.manners import CLOSE, about, one_of
 from proof_lm.probes.language_model import Chooser, TinyLM
 
 LESSON = "lesson 08, The cache of keys and values"
@@ -171,7 +171,6 @@ def attention_properties(sizes: Sequence[Sizes], chunks: Sequence[tuple[Sizes, l
                        mistakes=WRONG_CACHED, **(close or CLOSE))  # fmt: skip
 
     far = {**CLOSE, "rtol": 1e-3, "atol": 1e-3}
-    both = "Numbers are numbers: np.asarray at the top, and no assumption on dtype or memory."
     return about(0, (
         output("without a cache it is causal attention", "cache None: nothing was read before, and query i sees keys 0 to i.",
                partial(cases, seen=False)),
@@ -185,9 +184,8 @@ def attention_properties(sizes: Sequence[Sizes], chunks: Sequence[tuple[Sizes, l
                  "was handed out before is never changed.", read, _cache_right, CLOSE["tolerance"], LESSON, WRONG_CACHE),
         output("large scores are survived", "However large the scores, weights are finite.",
                partial(cases, seen=True, size=40.0), **far),
-        matches(cached_attention, any_numbers(one), name="cached_attention takes lists, float32 and any memory layout",
-                meaning=both, lesson=LESSON, **{**CLOSE, "atol": 1e-5}),
-        behaves("cached_attention", partial(cases, seen=True), LESSON),
+        on_any_numbers(cached_attention, one, LESSON, name="cached_attention"),
+        behaves(cached_attention, partial(cases, seen=True), LESSON, name="cached_attention"),
     ))  # fmt: skip
 
 
@@ -391,7 +389,7 @@ def loop_properties(models: Sequence[Model], batches: Sequence[int]) -> tuple[Pr
                      "context.", edges),
         refuses(made(beyond), error="ValueError", name="more than the context is refused", lesson=LOOP_LESSON,
                 meaning="If prompt and new tokens together exceed model.context_length, ValueError is raised."),
-        behaves("generate", made(likeliest), LOOP_LESSON),
+        behaves(generate, made(likeliest), LOOP_LESSON, name="generate", arguments=("model", "model", "prompt")),
     ))  # fmt: skip
 
 

@@ -8,8 +8,8 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from proof_lm.checks.core import Case, Mistake, Property, difference, kind
-from proof_lm.checks.general import matches, refuses
-from proof_lm.checks.p5.manners import CLOSE, about, any_numbers, behaves, one_of
+from proof_lm.checks.general import behaves, matches, on_any_numbers, refuses
+from proof_lm.checks.p5.manners import CLOSE, about, one_of
 
 LESSON = "lesson 07, Shifted targets and the masked loss"
 Shape = tuple[int, ...]
@@ -186,11 +186,8 @@ def target_properties(shapes: Sequence[Shape]) -> tuple[Property, ...]:
                  cases, _kept_right, "exact", LESSON, (*WRONG_KEPT, *WRONG_SHIFT)),
         refuses(short, error="ValueError", name="a single token is refused", lesson=LESSON,
                 meaning="One token has no successor: nothing could be learned, so ValueError is raised."),
-        Property("shifted_targets takes lists and any memory layout",
-                 "Numbers are numbers: np.asarray at the top, and no assumption on how they lie in memory.",
-                 any_numbers(one), lambda case, values: _labels_right(case, values) or _kept_right(case, values),
-                 "exact", LESSON),
-        behaves("shifted_targets", lambda rng: cases(rng)[:1], LESSON),
+        on_any_numbers(shifted_targets, one, LESSON),
+        behaves(shifted_targets, lambda rng: cases(rng)[:1], LESSON),
     ))  # fmt: skip
 
 
@@ -255,10 +252,8 @@ def loss_properties(shapes: Sequence[tuple[Shape, int]]) -> tuple[Property, ...]
                 meaning="A batch in which nothing is asked for teaches nothing: 0.0 and zeros, no NaN.", **CLOSE),
         matches(masked_loss, large, name="large logits are survived", lesson=LESSON,
                 meaning="However large the logits, loss and gradient are finite and right.", **far),
-        matches(masked_loss, any_numbers(one), name="masked_loss takes lists, float32 and any memory layout",
-                meaning="Numbers are numbers: np.asarray at the top, and no assumption on dtype or memory.",
-                lesson=LESSON, **far),
-        behaves("masked_loss", lambda rng: cases(rng)[:1], LESSON),
+        on_any_numbers(masked_loss, one, LESSON, name="masked_loss"),
+        behaves(masked_loss, lambda rng: cases(rng)[:1], LESSON, name="masked_loss"),
     ))  # fmt: skip
 
 

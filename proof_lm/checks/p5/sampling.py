@@ -9,8 +9,8 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from proof_lm.checks.core import Case, Mistake, Property, difference
-from proof_lm.checks.general import refuses
-from proof_lm.checks.p5.manners import about, any_numbers, behaves
+from proof_lm.checks.general import behaves, on_any_numbers, refuses
+from proof_lm.checks.p5.manners import about
 
 LESSON = "lesson 08, Top-k and top-p"
 Shape = tuple[int, ...]
@@ -198,9 +198,8 @@ def k_properties(shapes: Sequence[Shape]) -> tuple[Property, ...]:
                  "-inf stays out of reach.", WRONG_K),
         refuses(refused, error="ValueError", name="k below 1 is refused", lesson=LESSON,
                 meaning="Nothing would be left to draw from: ValueError."),
-        _filters("top_k", top_k_filter, any_numbers(one), "top_k_filter takes lists, float32 and any memory layout",
-                 "np.asarray at the top, and no assumption on dtype or memory.", ()),
-        behaves("top_k_filter", cases, LESSON),
+        on_any_numbers(top_k_filter, one, LESSON, read=_without_fill),
+        behaves(top_k_filter, cases, LESSON),
     ))  # fmt: skip
 
 
@@ -255,9 +254,8 @@ def p_properties(shapes: Sequence[Shape]) -> tuple[Property, ...]:
                  WRONG_P),
         refuses(refused, error="ValueError", name="p outside (0, 1] is refused", lesson=LESSON,
                 meaning="p is a probability to be reached: ValueError for 0, below, and above 1."),
-        _filters("top_p", top_p_filter, any_numbers(one), "top_p_filter takes lists, float32 and any memory layout",
-                 "np.asarray at the top, and no assumption on dtype or memory.", ()),
-        behaves("top_p_filter", cases, LESSON),
+        on_any_numbers(top_p_filter, one, LESSON, read=_without_fill),
+        behaves(top_p_filter, cases, LESSON),
     ))  # fmt: skip
 
 
@@ -292,6 +290,11 @@ def _wrong(value: Any, wanted: NDArray) -> str | None:
         return f"entry {list(place)} {said}; its row keeps {int(wants.sum())} tokens, yours {int(row.sum())}"
     text = difference(np.where(kept, given, 0.0), np.where(kept, wanted, 0.0), 1e-6, 1e-6)
     return text and f"a kept logit was changed: {text}"
+
+
+def _without_fill(value: Any) -> NDArray:
+    """The same with one number in place of whatever is dropped, which float32 may hold otherwise."""
+    return np.maximum(np.asarray(value, dtype=float), -FAR)
 
 
 def _large(rng: Generator, shapes: Sequence[Shape]) -> list[tuple[str, NDArray]]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from numpy.random import Generator
 
 from proof_lm.checks.core import Case, Mistake, Property
-from proof_lm.checks.general import matches, refuses
-from proof_lm.checks.p5.manners import behaves
+from proof_lm.checks.general import behaves, matches, refuses
 
 LESSON = "lesson 07, Warm-up and cosine"
 CLOSE = {"rtol": 1e-5, "atol": 1e-9, "tolerance": "1e-5 of each rate, compared in float64: room for a float32 answer"}
@@ -168,7 +167,7 @@ def schedule_properties(sizes: Sequence[Size]) -> tuple[Property, ...]:
                 mistakes=every, **CLOSE),
         refuses(impossible, error="ValueError", name="impossible numbers are refused", lesson=LESSON,
                 meaning="step < 0, steps < 1 or warmup < 0 is a mistake of the caller: ValueError."),
-        behaves("learning_rate", on("warm-up", "between"), LESSON),
+        behaves(learning_rate, on("warm-up", "between"), LESSON, name="learning_rate"),
     )  # fmt: skip
 
 
