@@ -172,16 +172,21 @@ def notebook(*cells: str) -> nbformat.NotebookNode:
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
 
 
+async def run_through(nb: nbformat.NotebookNode, manager: SandboxedKernelManager) -> None:
+    """By nbclient as it is; the kernel ends with it, which is ours to ask for since the manager is."""
+    await NotebookClient(nb, km=manager, shutdown_kernel="immediate").async_execute(cleanup_kc=True)
+
+
 def test_nbclient_runs_a_notebook_unchanged(start):
     nb = notebook("x = 20", "print(x + 1)\nx * 2")
     manager = SandboxedKernelManager(policy=Policy(start=start))
-    NotebookClient(nb, km=manager).execute()
+    asyncio.run(run_through(nb, manager))
     assert [output.get("text") or output["data"]["text/plain"] for output in nb.cells[1].outputs] == ["21\n", "40"]
 
 
 def test_no_output_is_lost_when_the_kernel_is_faster_than_we_are(start):
     nb = notebook("for number in range(2000):\n    display(number)")
-    NotebookClient(nb, km=SandboxedKernelManager(policy=Policy(start=start))).execute()
+    asyncio.run(run_through(nb, SandboxedKernelManager(policy=Policy(start=start))))
     assert [int(output["data"]["text/plain"]) for output in nb.cells[0].outputs] == list(range(2000))
 
 
@@ -190,7 +195,7 @@ def test_nbclient_hears_of_a_dead_kernel(start):
 
     manager = SandboxedKernelManager(policy=Policy(start=start, wall_seconds=3))
     with pytest.raises(DeadKernelError):
-        NotebookClient(notebook("while True: pass"), km=manager).execute()
+        asyncio.run(run_through(notebook("while True: pass"), manager))
     assert manager.stopped_because == "ran longer than 3 s"
 
 
@@ -227,8 +232,7 @@ def test_unsafe_kernel_must_be_asked_for_and_says_so():
 def test_many_kernels_at_once(start):
     async def ask(number: int) -> str:
         nb = notebook(f"print({number} ** 2)")
-        client = NotebookClient(nb, km=SandboxedKernelManager(policy=Policy(start=start)))
-        await client.async_execute()
+        await run_through(nb, SandboxedKernelManager(policy=Policy(start=start)))
         return nb.cells[0].outputs[0]["text"]
 
     async def all_of_them() -> list[str]:
