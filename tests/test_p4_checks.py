@@ -34,7 +34,8 @@ def test_planted_leaks_show_and_causal_attention_shows_none(seed):
         for case in draw_cases(part.property, seed):
             for (parts, hidden, _), causal in zip(case.calls, case.facts, strict=True):
                 moved = largest_influence_on_the_past(attention_function(parts), hidden)
-                assert moved == 0 if causal else moved > 1e-4, (part.property.name, case.label)
+                least = 5e-9 if "faint" in part.property.name else 1e-4
+                assert moved == 0 if causal else moved > least, (part.property.name, case.label)
                 decisions.add(causal)
     assert decisions == {True, False}
 
@@ -58,11 +59,14 @@ def test_planted_differences_are_where_the_decoder_checks_look(seed):
                 weights = _model(**model)
                 storage = [weights.token_embedding.weight.data_ptr(), weights.lm_head.weight.data_ptr()]
                 truths = {
-                    "future_ok": np.array_equal(original[:, :-1], changed[:, :-1]),
+                    "future_ok": np.allclose(original[:, :-1], changed[:, :-1], rtol=0, atol=1e-5),
                     "tied_ok": storage[0] == storage[1],
-                    "reload_ok": np.array_equal(original, reloaded),
+                    "reload_ok": np.allclose(original, reloaded, rtol=0, atol=1e-5),
                 }
                 assert {name: truths[name] for name in right} == right, part.property.name
+                if "rounding" in part.property.name:
+                    assert not np.array_equal(original[:, :-1], changed[:, :-1])
+                    assert not np.array_equal(original, reloaded)
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=IDS)

@@ -27,8 +27,8 @@ def most_stable_configuration(experiment):
 
 def decoder_checks(model, original_logits, changed_logits, reloaded_logits):
     steps = original_logits.shape[1] - 1
-    same_past = [bool((original_logits[:, t] == changed_logits[:, t]).all()) for t in range(steps)]
+    same_past = [bool((original_logits - changed_logits)[:, t].abs().max() < 5e-6) for t in range(steps)]
     weights = dict(model.named_parameters(remove_duplicate=False))
     places = {weights[f"{part}.weight"].data_ptr() for part in ("token_embedding", "lm_head")}
-    same_model = torch.eq(original_logits, reloaded_logits).all()  # a tensor that holds one boolean
+    same_model = torch.isclose(original_logits, reloaded_logits, rtol=0, atol=1e-5).all()  # a tensor that holds one boolean
     return [all(same_past), len(places) == 1, same_model]

@@ -125,8 +125,8 @@ WRONG_STABILITY = (
     Mistake("alphabet", "the names are compared, not their norms", min),
     Mistake("least stable", "the largest worst log-ratio is chosen: the smallest is the most stable",
             _chosen(lambda n: np.abs(_logs(n)).max(), max)),
-    Mistake("no absolute value", "the logarithm keeps its sign, so that what vanishes looks stable: take its size "
-            "before the maximum",
+    Mistake("no absolute value", "the logarithm keeps its sign, or there is none, so that what vanishes looks "
+            "stable: compare |log(norm / first norm)|",
             _chosen(lambda n: _logs(n).max())),
     Mistake("vanishing only", "only what falls counts: what explodes is as far from its start",
             _chosen(lambda n: -_logs(n).min())),
@@ -151,6 +151,8 @@ WRONG_STABILITY = (
             _chosen(lambda n: np.abs(n - n[0]).max())),
     Mistake("own start ignored", "norms are compared with 1, not with the configuration's own first norm",
             _chosen(lambda n: np.abs(np.log(n)).max())),
+    Mistake("ratio of logarithms", "logarithms are divided: divide the norms first, then take the logarithm of the ratio",
+            _chosen(lambda n: np.abs(np.log(n) / np.log(n[0])).max())),
     Mistake("distance from one", "norms are compared with 1 by subtraction: divide by the own first norm, then log",
             _chosen(lambda n: np.abs(n - 1).max())),
     Mistake("another's start", "every configuration is compared with the first norm of the first one", _first_of_all),

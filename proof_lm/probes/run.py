@@ -13,6 +13,7 @@ from proof_lm.probes.earlier import defined_by, reached, rebound
 
 MAX_ERROR_TEXT = 300
 ROUNDING = 3e-6  # of float32 sums; every property tolerates more
+SAY_YES_OR_NO = "judges"  # probes of functions that decide many calls of a case: only the last is asked again
 
 
 @dataclass(frozen=True)
@@ -29,14 +30,19 @@ def run_case(candidate: Callable, probe: str, calls: tuple[tuple, ...]) -> list[
     """Answers of `candidate` to each tuple of arguments in `calls`, in order.
 
     `probe` names a function of proof_lm.probes as "module.function"; "call" is `functions.call`. It gets
-    fresh copies of the arguments, so that nothing the candidate changes reaches the next call.
+    fresh copies of the arguments, so that nothing the candidate changes reaches the next call. Each call is made
+    twice, but of probes in `judges` only a case's last.
     """
     module, _, name = ("functions." + probe if "." not in probe else probe).rpartition(".")
     function = getattr(importlib.import_module(f"proof_lm.probes.{module}"), name)
-    return [_answer(candidate, function, arguments) for arguments in calls]
+    last = len(calls) - 1
+    return [
+        _answer(candidate, function, arguments, again=module != SAY_YES_OR_NO or index == last)
+        for index, arguments in enumerate(calls)
+    ]
 
 
-def _answer(candidate: Callable, probe: Callable, arguments: tuple) -> Answer:
+def _answer(candidate: Callable, probe: Callable, arguments: tuple, again: bool) -> Answer:
     try:
         given = copy.deepcopy(arguments)
         value = probe(candidate, *given)
@@ -44,7 +50,7 @@ def _answer(candidate: Callable, probe: Callable, arguments: tuple) -> Answer:
         changed = [
             i for i, (now, before) in enumerate(zip(given, arguments, strict=True)) if _differs(now, before)
         ]
-        repeats = encode(probe(candidate, *copy.deepcopy(arguments))) == packed
+        repeats = not again or encode(probe(candidate, *copy.deepcopy(arguments))) == packed
     except Exception as error:  # whatever the student's code raises is an answer too
         return Answer(error=f"{type(error).__name__}: {error}"[:MAX_ERROR_TEXT])
     return Answer(decode(packed), "", changed, repeats)  # plain data: tensors have become arrays
@@ -56,6 +62,8 @@ def _differs(now: Any, before: Any) -> bool:
         return not same_kind or now.tobytes() != before.tobytes()
     if type(now) is tuple and type(before) is tuple and len(now) == len(before):
         return any(map(_differs, now, before))
+    if type(now) is dict and type(before) is dict and now.keys() == before.keys():
+        return any(_differs(now[key], before[key]) for key in before)
     return encode(now) != encode(before)
 
 

@@ -23,14 +23,14 @@ def future_token_intervention(attention, hidden, rng):
 def future_token_intervention(attention, hidden, rng):
     before = attention(hidden)
     worst = [np.abs(attention(replaced(hidden, j, rng)) - before)[..., :j, :].max(initial=0.0) for j in positions(hidden)]
-    return max(worst) < 1e-6
+    return max(worst) < 1e-9
 
 # %% right: the whole future at once, from the end
 def future_token_intervention(attention, hidden, rng):
     before, changed = attention(hidden), hidden.copy()
     for j in reversed(positions(hidden)):
         changed[..., j, :] = rng.uniform(-5, 5, size=changed[..., j, :].shape)
-        if not np.allclose(attention(changed)[..., :j, :], before[..., :j, :]):
+        if not np.allclose(attention(changed)[..., :j, :], before[..., :j, :], rtol=0, atol=1e-9):
             return False
     return True
 
@@ -52,7 +52,7 @@ def future_token_intervention(attention, hidden, rng):
         changed = batch.copy()
         changed[:, j] = rng.standard_normal(changed[:, j].shape)
         after = np.reshape(attention(changed.reshape(hidden.shape)), batch.shape)
-        fine &= np.allclose(after[:, :j], before[:, :j], atol=1e-9)
+        fine &= np.allclose(after[:, :j], before[:, :j], rtol=0, atol=1e-9)
     return fine
 
 # %% right: an influence matrix
@@ -219,7 +219,7 @@ def future_token_intervention(attention, hidden, rng):
     for j in positions(hidden):
         changed = hidden.copy()
         changed[..., j, :] = rng.normal()
-        if not np.allclose(attention(changed)[..., :j, :], before[..., :j, :]):
+        if not np.allclose(attention(changed)[..., :j, :], before[..., :j, :], rtol=0, atol=1e-9):
             return False
     return True
 
@@ -289,6 +289,30 @@ def future_token_intervention(attention, hidden, rng):
     before = attention(hidden)
     return all(
         np.allclose(attention(replaced(hidden, j, rng))[..., :j, :], before[..., :j, :], atol=0.1)
+        for j in positions(hidden)
+    )
+
+# %% wrong: tolerance of a thousandth -> unless you pass rtol=0
+def future_token_intervention(attention, hidden, rng):
+    before = attention(hidden)
+    return all(
+        np.allclose(attention(replaced(hidden, j, rng))[..., :j, :], before[..., :j, :], rtol=0, atol=1e-3)
+        for j in positions(hidden)
+    )
+
+# %% wrong: tolerance of a millionth -> unless you pass rtol=0
+def future_token_intervention(attention, hidden, rng):
+    before = attention(hidden)
+    return all(
+        np.allclose(attention(replaced(hidden, j, rng))[..., :j, :], before[..., :j, :], rtol=0, atol=1e-6)
+        for j in positions(hidden)
+    )
+
+# %% wrong: NumPy's own tolerances -> unless you pass rtol=0
+def future_token_intervention(attention, hidden, rng):
+    before = attention(hidden)
+    return all(
+        np.allclose(attention(replaced(hidden, j, rng))[..., :j, :], before[..., :j, :])
         for j in positions(hidden)
     )
 

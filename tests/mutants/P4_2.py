@@ -250,3 +250,11 @@ def most_stable_configuration(experiment):
 # %% wrong: smallest count of depths beyond a factor two
 def most_stable_configuration(experiment):
     return min(experiment, key=lambda name: int((np.abs(log_ratios(experiment[name])) > np.log(2)).sum()))
+
+# %% wrong: a ratio of logarithms -> logarithms are divided
+def most_stable_configuration(experiment):
+    return min(experiment, key=lambda name: max(abs(math.log(norm) / math.log(experiment[name][0])) for norm in experiment[name]))
+
+# %% wrong: logarithm of the difference
+def most_stable_configuration(experiment):
+    return min(experiment, key=lambda name: max(abs(math.log(abs(norm - experiment[name][0]) + 1e-12)) for norm in experiment[name][1:]))

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from numpy.random import Generator
 
-from proof_lm.checks.core import Property
+from proof_lm.checks.core import Mistake, Property
 from proof_lm.checks.judging import Made, decides, is_truth
 from proof_lm.checks.judging_mistakes import WRONG_INTERVENTION
 
@@ -19,10 +19,11 @@ ALL = slice(None)
 def causality_properties(*shapes: Shape) -> tuple[Property, ...]:
     """The properties on hidden states of these shapes, (T, d) or (B, T, d) with T >= 4."""
 
-    def of(name: str, meaning: str, clue: str, draw: Draw) -> Property:
+    def of(
+        name: str, meaning: str, clue: str, draw: Draw, mistakes: tuple[Mistake, ...] = WRONG_INTERVENTION
+    ) -> Property:
         makers = {f"hidden of shape {shape}": partial(draw, shape=shape) for shape in shapes}
-        probe = "judges.intervention"
-        given = {"probe": probe, "makers": makers, "compare": is_truth, "mistakes": WRONG_INTERVENTION}
+        given = {"probe": "judges.intervention", "makers": makers, "compare": is_truth, "mistakes": mistakes}
         return decides(name, meaning, clue, lesson=LESSON, **given)
 
     return (
@@ -62,6 +63,13 @@ def causality_properties(*shapes: Shape) -> tuple[Property, ...]:
             "put fresh random numbers into the row: what adding or multiplying does can cancel",
             _replaced,
         ),
+        of(
+            "a faint leak is a leak",
+            "Rounding stays below 1e-9; whatever moves an earlier row by more has reached it.",
+            "allow for 1e-9 and no more: np.allclose also allows one part in 100,000 unless you pass rtol=0",
+            _faint,
+            mistakes=(),  # most would explain it, being made for larger leaks
+        ),
     )
 
 
@@ -71,17 +79,18 @@ def _call(
     leak: tuple | None = None,
     *,
     mixed: tuple[int, int] | None = None,
+    by: float = 0.03,
     zeros: bool = False,
     **flags: bool,
 ) -> tuple:
-    """Arguments of `judges.intervention`, causal unless mask entries `leak` open or values `mixed` mix."""
+    """Arguments of `judges.intervention`, causal unless mask entries `leak` open or values `mixed` mix `by` so much."""
     batch, time, width = (1, *shape)[-3:]
     sees = np.tile(np.tri(time, dtype=bool), (batch, 1, 1))
     mixes = np.tile(np.eye(time), (batch, 1, 1))
     if leak:
         sees[leak] = True
     if mixed:
-        mixes[(ALL, *mixed)] = 0.03
+        mixes[(ALL, *mixed)] = by
     parts = {name: rng.normal(scale=width**-0.5, size=(width, width)) for name in ("wq", "wk", "wv", "wo")}
     parts |= {"sees": sees, "mixes": mixes, "normalizes": False, "scales_by_time": False} | flags
     return parts, np.zeros(shape) if zeros else rng.normal(size=shape), int(rng.integers(2**31))
@@ -122,6 +131,11 @@ def _short_and_long(rng: Generator, shape: Shape) -> Made:
 
 def _through_values(rng: Generator, shape: Shape) -> Made:
     return [(_call(rng, shape), True), (_call(rng, shape, mixed=_pair(rng, shape[-2])), False)]
+
+
+def _faint(rng: Generator, shape: Shape) -> Made:
+    pair = 0, int(rng.integers(1, shape[-2]))  # row 0 is made of its own value alone: the leak arrives undiminished
+    return [(_call(rng, shape), True), (_call(rng, shape, mixed=pair, by=1.5e-7), False)]
 
 
 def _replaced(rng: Generator, shape: Shape) -> Made:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from proof_lm.checks.core import Property, kind
+from proof_lm.checks.core import Mistake, Property, kind
 from proof_lm.checks.judging import Made, decides, truth
 from proof_lm.checks.judging_mistakes import WRONG_CHECKS
 
@@ -22,10 +22,11 @@ Draw = Callable[[Generator, Shape], Made]
 def decoder_properties(*shapes: Shape) -> tuple[Property, ...]:
     """The properties on logits of these shapes, (B, T, V) with T >= 4 and V >= 2."""
 
-    def of(name: str, meaning: str, clue: str, draw: Draw) -> Property:
+    def of(
+        name: str, meaning: str, clue: str, draw: Draw, mistakes: tuple[Mistake, ...] = WRONG_CHECKS
+    ) -> Property:
         makers = {f"logits of shape {shape}": partial(draw, shape=shape) for shape in shapes}
-        probe = "judges.decoder"
-        given = {"probe": probe, "makers": makers, "compare": _are_right, "mistakes": WRONG_CHECKS}
+        given = {"probe": "judges.decoder", "makers": makers, "compare": _are_right, "mistakes": mistakes}
         return decides(name, meaning, clue, lesson=LESSON, **given)
 
     return (
@@ -59,6 +60,13 @@ def decoder_properties(*shapes: Shape) -> tuple[Property, ...]:
             "ask where the two weights are stored (data_ptr), not what they hold or what the model claims",
             _tied,
         ),
+        of(
+            "rounding is no difference, anything larger is one",
+            "Float32 sums taken in another order differ in their last bits; what differs by more than 1e-5 differs.",
+            "neither ask for equal bits nor allow more than 1e-5",
+            _rounded,
+            mistakes=(),  # most would explain it, being made for larger differences
+        ),
     )
 
 
@@ -69,15 +77,18 @@ def _call(
     changed: Place | None = None,
     reloaded: Place | None = None,
     by: float = 0.03,
+    rounded: bool = False,
     tie: str = "same",
     flag: bool = True,
 ) -> tuple:
     """Arguments of `judges.decoder`. One entry differs `by` so much and its neighbour by the opposite.
 
-    With `by` NaN the entry is NaN on both sides.
+    With `by` NaN the entry is NaN on both sides. If `rounded` all logits lie between -1 and 1, and last bits differ.
     """
-    original = rng.normal(size=shape).astype(np.float32)
+    original = (rng.uniform(-1, 1, size=shape) if rounded else rng.normal(size=shape)).astype(np.float32)
     others = [original.copy(), original.copy()]
+    if rounded:
+        others = [np.nextafter(original, side) for side in np.float32([-2, 2])]
     others[0][:, -1] = rng.normal(size=others[0][:, -1].shape)
     for other, place in zip(others, (changed, reloaded), strict=True):
         if place:
@@ -135,6 +146,15 @@ def _reloaded(rng: Generator, shape: Shape) -> Made:
     places = [*_early(rng, shape), _late(rng, shape)]
     wrong = [(_call(rng, shape, reloaded=place), _right(reload=False)) for place in places]
     return [(_call(rng, shape), _right()), *wrong]
+
+
+def _rounded(rng: Generator, shape: Shape) -> Made:
+    early, late = _early(rng, shape)[-1], _late(rng, shape)
+    return [
+        (_call(rng, shape, rounded=True), _right()),
+        (_call(rng, shape, rounded=True, changed=early, by=3e-5), _right(future=False)),
+        (_call(rng, shape, rounded=True, reloaded=late, by=3e-5), _right(reload=False)),
+    ]
 
 
 def _tied(rng: Generator, shape: Shape) -> Made:

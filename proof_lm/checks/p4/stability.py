@@ -22,7 +22,7 @@ def stability_properties(*sizes: tuple[int, int]) -> tuple[Property, ...]:
         makers = {
             f"{n} configurations, {t} depths": partial(_shown, draw=draw, n=n, depths=t) for n, t in sizes
         }
-        given = {"probe": "call", "makers": makers, "compare": _is_name, "mistakes": WRONG_STABILITY}
+        given = {"probe": "judges.choice", "makers": makers, "compare": _is_name, "mistakes": WRONG_STABILITY}
         return decides(name, meaning, clue, lesson=LESSON, **given)
 
     return (
