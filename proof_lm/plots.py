@@ -179,7 +179,7 @@ def seed_bands(
         axes.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0)
         axes.plot(x, middle, linestyle=line, marker=marker, markersize=4, color=color, label=name)
     axes.set(title=title, xlabel=xlabel, ylabel=ylabel, yscale="log" if log else "linear")
-    axes.legend()
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))  # beside the bands, which fill the axes
     axes.grid(alpha=0.3)
     show_figure(figure, alt, noise)
 
