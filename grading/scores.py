@@ -19,7 +19,7 @@ class Score:
     student: str
     code: dict[str, float] = field(default_factory=dict)  # by grade_id of the test cell
     code_most: float = 0.0
-    needs_reading: bool = False  # prose waits for a person
+    needs_reading: bool = False  # prose waits for a person, and some was written
     findings: dict[str, str] = field(default_factory=dict)  # first finding by grade_id, where points were lost
 
     @property
@@ -60,20 +60,27 @@ def _score(directory: CourseDirectory, student: str, grades: list) -> Score:
     code = {name: auto for name, _, auto in counted}
     name = directory.assignment_id
     folder = directory.format_path(directory.autograded_directory, student, name)
-    findings = _findings(Path(directory.root) / folder / f"{name}.ipynb")
-    return Score(student, code, sum(most for _, most, _ in counted), any(waits for *_, waits in grades), findings)
+    cells = _graded_cells(Path(directory.root) / folder / f"{name}.ipynb")
+    empty = {cell["metadata"]["nbgrader"]["grade_id"] for cell in cells if not "".join(cell["source"]).strip()}
+    reading = any(waits and cell not in empty for cell, *_, waits in grades)
+    return Score(student, code, sum(most for _, most, _ in counted), reading, _findings(cells))
 
 
-def _findings(path: Path) -> dict[str, str]:
-    """What each test cell that lost points was first told: the likely mistake, else what was found."""
+def _graded_cells(path: Path) -> list[dict]:
+    """The cells of a graded notebook that earn points; none where there is no notebook."""
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     except (OSError, ValueError, KeyError):
-        return {}
+        return []
+    return [cell for cell in cells if cell["metadata"].get("nbgrader", {}).get("grade")]
+
+
+def _findings(cells: list[dict]) -> dict[str, str]:
+    """What each test cell that lost points was first told: the likely mistake, else what was found."""
     told = {}
     for cell in cells:
-        marks = cell["metadata"].get("nbgrader", {})
-        if marks.get("grade") and not marks.get("solution") and cell["cell_type"] == "code":
+        marks = cell["metadata"]["nbgrader"]
+        if not marks.get("solution") and cell["cell_type"] == "code":
             text = "".join("".join(output.get("text", "")) for output in cell["outputs"])
             parts = [line.partition(":") for line in reversed(text.splitlines())]  # so that the first finding stays
             lines = {key.strip(): value.strip() for key, _, value in parts}

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 from nbgrader.api import Gradebook
+from nbgrader.coursedir import CourseDirectory
 
 from grading import demo
 from grading.exercises import exercises
+from grading.scores import scores
 
 ROOT = Path(__file__).parents[1]
 FULL = {f"P4_{n}-tests": exercise.points for n, exercise in enumerate(exercises("p4").values(), start=1)}
@@ -58,6 +60,13 @@ def test_words_wait_for_a_person_unless_nothing_was_written(course):
             notebook = gradebook.find_submission_notebook("p4", "p4", student)
             prose = [grade for grade in notebook.grades if grade.name.endswith("-prose")]
             assert len(prose) == 3 and {grade.needs_manual_grade for grade in prose} == {waits}
+
+
+def test_only_what_was_written_is_to_be_read(course):
+    directory = CourseDirectory(root=str(course), assignment_id="p4")
+    needs_reading = {score.student: score.needs_reading for score in scores(directory)}
+    assert needs_reading["solves_everything"]
+    assert not needs_reading["untouched"] and not needs_reading["file_cut_off"]
 
 
 def test_graders_see_the_rubric_and_students_do_not(course):
