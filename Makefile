@@ -36,7 +36,7 @@ test: export OMP_NUM_THREADS := 1
 test: $(INSTALLED) ## lint, run every test, re-execute every notebook and compare outputs and figures
 	@$(VENV_PYTHON) -m ruff check .
 	@$(VENV_PYTHON) -m pytest --nbval --nbval-current-env --nbval-cell-timeout=300 \
-		--numprocesses=auto --dist=loadfile $(TESTS)
+		--numprocesses=auto --dist=loadfile --no-loadscope-reorder $(TESTS)
 
 # Installs again when a list of packages changed, and anew when the folder was moved: a venv holds absolute paths.
 VENV_IS_HERE := grep -qsF "$(CURDIR)/.venv" .venv/pyvenv.cfg && test -x .venv/bin/pip

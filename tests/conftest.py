@@ -4,6 +4,7 @@ import os
 import sys
 
 import matplotlib
+import pytest
 from hypothesis import settings
 
 # Grading's walls are made of Linux: elsewhere nothing can be graded, so these have nothing to test.
@@ -13,6 +14,12 @@ collect_ignore = [] if sys.platform == "linux" else NEED_LINUX
 
 def pytest_report_header():
     return f"not on {sys.platform}: {', '.join(collect_ignore)}" if collect_ignore else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: what is tested behind walls waits for limits more than it computes."""
+    return (os.cpu_count() or 1) + 1
 
 
 matplotlib.use("agg")  # no window opens where there is a display
