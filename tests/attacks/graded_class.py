@@ -85,7 +85,7 @@ class GradedClass:
             for students, (limits, policy) in TERMS.items()
         ]
         tasks = sorted((task for converter in converters for task in converter.tasks()), key=lambda task: task.student)
-        with cluster(workers=2) as client:
+        with cluster(workers=3) as client:  # most of them wait for a limit
             self.steps = {step.student: step for step in run_class(tasks, Store(self.root), client)}
         for converter in converters:
             converter.start()
