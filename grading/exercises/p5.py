@@ -20,7 +20,7 @@ STEPS = ((20, 6), (101, 10), (9, 5), (500, 37))  # (steps, warmup)
 RUNS = ((17, 3, 5, 3), (300, 2, 7, 55))  # rows, width, hidden, batch size
 ATTENTIONS = ((3, 2, 5, 4, 6), (1, 3, 9, 7, 2), (2, 1, 2, 3, 8), (2, 4, 33, 2, 3))  # B, h, T, d_h, d_v
 CHUNKS = (
-    ((2, 3, 7, 4, 5), [3, 1, 3]), ((1, 2, 8, 3, 2), [1, 5, 2]), ((3, 1, 6, 2, 4), [1] * 6), ((2, 2, 33, 5, 3), [20, 1, 12]),
+    ((2, 3, 7, 4, 5), [3, 1, 3]), ((1, 2, 8, 3, 2), [1, 5, 2]), ((3, 1, 6, 3, 3), [1] * 6), ((2, 2, 33, 5, 3), [20, 1, 12]),
 )  # fmt: skip
 MODELS, ROWS = ((13, 6, 3, 2, 12), (9, 8, 2, 1, 33), (17, 10, 1, 3, 9)), (4, 3, 1)  # V, d, h, blocks, context; B
 FILTERED = ((9,), (4, 11), (2, 3, 8), (5, 33))
@@ -33,7 +33,7 @@ EXERCISES = (
     Exercise("P5.4", "save_run, restore_run", parts(
         resumption_properties(RUNS, 15), (1, 1.5, 1, 1.5, 1.5, 3, 1, 1, 0.5))),
     Exercise("P5.5", "cached_attention, generate", parts(
-        attention_properties(ATTENTIONS, CHUNKS) + loop_properties(MODELS, ROWS),
+        attention_properties(ATTENTIONS, CHUNKS, 11) + loop_properties(MODELS, ROWS),
         (1, 1, 2, 1, 1, 0.5, 0.5, 0.5, 1.5, 1.5, 1, 1, 1, 0.5, 0.5, 0.5))),
     Exercise("P5.6", "top_k_filter, top_p_filter", parts(
         k_properties(FILTERED) + p_properties(FILTERED),

@@ -89,6 +89,11 @@ def _layers(matrices: Sequence[Matrix], d: int, layers: int) -> list[list[Matrix
     """The matrices of each layer: of every sort equally many, in the order of definition."""
     sorts = [[m for m in matrices if m.maps(*shape)] for shape in ((d, 3 * d), (d, d), (d, 4 * d), (4 * d, d))]
     counts = [len(sort) for sort in sorts]
+    if not any(counts):
+        raise NoRoles(
+            "PyTorch finds no block's parameters: keep blocks in nn.ModuleList or nn.Sequential; in a plain list they are "
+            "overlooked"
+        )
     if counts not in ([layers, layers, layers, layers], [0, 4 * layers, layers, layers]):
         raise NoRoles(
             f"{layers} layers were expected, each with projections for query, key, value and output and an MLP of width "
@@ -124,6 +129,9 @@ _AROUND = (
     ("last positions", "the last rows of the position table are taken; a sequence begins at position 0",
      {"positions": "last"}),
     ("no final norm", "the final norm is not used: it comes after the last block", {"norm": "none"}),
+    ("post-norm without a final one", "the norms come after the residual sums and the final one is missing: pre-norm is "
+     "x + f(norm(x)), with a final norm after the last block",
+     {"norm": "none", "block": Recipe(activation="relu", norm="post")}),
     ("first layer only", "the first layer is used in every place", {"layers": "first"}),
     ("one layer missing", "the last layer is not used", {"layers": "one missing"}),
 )  # fmt: skip

@@ -51,6 +51,8 @@ _HEADS = (
 )  # fmt: skip
 _BRANCHES = (
     ("post-norm", "the norms come after the residual sums: pre-norm is x + f(norm(x))", {"norm": "post"}),
+    ("norms on the branches", "the norms stand on what a branch gives: pre-norm is x + f(norm(x)), not x + norm(f(x))",
+     {"norm": "branch"}),
     ("residual from the norm", "the residual adds the normalised input; add x itself", {"norm": "residual"}),
     ("no residual around attention", "the attention branch has no residual: x + attention(norm(x))",
      {"residual": "no first"}),
@@ -92,7 +94,13 @@ _ROTATIONS = (
     ("turned before the split", "the turn comes before the heads are cut: every head has the same angles, from its "
      "own d_h", {"rotate": "before the split"}),
     ("another base", "the angles have another base than 10,000: 1,000", {"base": 1000.0}),
-    ("base of a hundred", "the angles have another base than 10,000: 100", {"base": 100.0}),
+    ("exponent halved", "the exponent of pair p is -p / d_h; it is -2 p / d_h (or the base is 100, not 10,000)",
+     {"base": 100.0}),
+    ("exponent doubled", "the exponent of pair p is -4 p / d_h; it is -2 p / d_h: arange(0, d_h, 2) counts by two already",
+     {"base": 1e8}),
+    ("exponent positive", "the exponent of pair p is 2 p / d_h; it is negative: later pairs turn more slowly",
+     {"base": 1e-4}),
+    ("exponent from d", "the exponents are shares of d; they are shares of one head's width d_h", {"widths": "model"}),
 )  # fmt: skip
 _CACHES = (
     ("positions restart", "positions restart at 0 in every chunk: they go on where the cache ends",
@@ -102,6 +110,8 @@ _CACHES = (
     ("one late", "positions after the cache are off by one: the first is the cache's length", {"offset": "one late"}),
     ("turned twice", "cached keys are turned again at every call: store them turned or unturned, and turn once",
      {"offset": "turned twice"}),
+    ("kept unturned", "keys are cached before they are turned, and the cached ones are never turned: turn first, then "
+     "cache", {"offset": "kept unturned"}),
     ("cache ignored", "the cache is not read: a chunk sees itself alone", {"cache": "ignored"}),
     ("last chunk only", "the cache returned holds the last chunk alone: concatenate with what was there",
      {"cache": "last chunk"}),

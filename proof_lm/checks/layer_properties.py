@@ -76,6 +76,12 @@ def known_weights(kind: Kind, table: Sequence[Sizes], mistakes: tuple[Mistake, .
     def judge(case: Case, values: list) -> str | None:
         (_, setting, given), (value,) = case.calls[0], values
 
+        if np.size(value["outputs"][0]) and np.isnan(value["outputs"][0]).all():
+            return (
+                "every output is NaN; frequent causes are a mask that hides the diagonal too, so that a row sees no key, and "
+                "0 * -inf in a mask: take torch.full((T, T), -inf), then triu with diagonal=1"
+            )
+
         def wrong(recipe: Any, found: dict) -> str | None:
             return difference(value["outputs"][0], kind.compute(recipe, found, given, case.facts), RTOL, ATOL)
 
@@ -102,7 +108,7 @@ def explained(
                 found = weights(roles, parameters(answer.value["layout"], setting))
                 planted = compute(mistake.candidate, found, given, case.facts)
                 blank = np.isnan(planted)
-                if planted.shape != came.shape or (np.isnan(came) != blank).any():
+                if planted.shape != came.shape or blank.all() or (np.isnan(came) != blank).any():
                     continue
                 if same(np.where(blank, 0, came), np.where(blank, 0, planted), RTOL, ATOL):
                     return True
@@ -130,7 +136,7 @@ def single_precision(kind: Kind, table: Sequence[Sizes], method: str = "") -> Pr
 
     text = "rtol 2e-3, atol 2e-3: float32 has seven digits and sums a few hundred terms"
     meaning = "The module works in float32, as PyTorch builds it, and in float64."
-    return Property("float32 and float64", meaning, cases, judge, text, kind.lesson, manners=True)
+    return Property("float32 and float64", meaning, cases, judge, text, "lesson 06, Arrays become tensors", manners=True)
 
 
 def future_hidden(kind: Kind, table: Sequence[Sizes]) -> Property:
@@ -170,7 +176,8 @@ def future_hidden(kind: Kind, table: Sequence[Sizes]) -> Property:
 
     meaning = "Each output depends on its own position and on all earlier ones of its sequence, and on nothing else."
     tolerance = "1e-6 in float64: hidden keys have weight 0, so that nothing but rounding may move"
-    return Property("the future is hidden, the past is seen", meaning, cases, judge, tolerance, kind.lesson)
+    lesson = "lesson 06, The intervention"
+    return Property("the future is hidden, the past is seen", meaning, cases, judge, tolerance, lesson)
 
 
 def batch_permutes(kind: Kind, table: Sequence[Sizes]) -> Property:
@@ -193,7 +200,8 @@ def batch_permutes(kind: Kind, table: Sequence[Sizes]) -> Property:
         return text and f"with the last sequence alone, {text}"
 
     meaning = "A batch is several sequences side by side: their order and number change no sequence's output."
-    return Property("the batch may be reordered", meaning, cases, judge, "1e-6 in float64", kind.lesson, manners=True)
+    lesson = "lesson 06, The axes, once more"
+    return Property("the batch may be reordered", meaning, cases, judge, "1e-6 in float64", lesson, manners=True)
 
 
 def any_length(kind: Kind, sizes: Sizes, shapes: Sequence[tuple[int, int]], width: str) -> Property:
@@ -224,11 +232,15 @@ def any_length(kind: Kind, sizes: Sizes, shapes: Sequence[tuple[int, int]], widt
         return None
 
     meaning = "Batch size and length are the input's, not the module's, and one call leaves nothing for the next."
-    return Property("any batch size and length", meaning, cases, judge, "1e-6", kind.lesson, manners=True)
+    lesson = "lesson 06, The axes, once more"
+    return Property("any batch size and length", meaning, cases, judge, "1e-6", lesson, manners=True)
 
 
-def parameters_known(kind: Kind, table: Sequence[Sizes], meaning: str) -> Property:
-    """The parameters are those of the layer, each once, none left over; biases of matrices are free."""
+def parameters_known(kind: Kind, table: Sequence[Sizes], meaning: str, twins: str = "") -> Property:
+    """The parameters are those of the layer, each once, none left over; biases of matrices are free.
+
+    With `twins` no two matrices may start with the same numbers: it says what to do instead.
+    """
 
     def cases(rng: Generator) -> list[Case]:
         return [Case(label(sizes), ((kind.arguments(sizes),),), "layers.build", sizes) for sizes in table]
@@ -243,9 +255,12 @@ def parameters_known(kind: Kind, table: Sequence[Sizes], meaning: str) -> Proper
         for index, entry in enumerate(layout):
             if index not in used:
                 return f"a parameter of shape {tuple(entry['shape'])} is one too many"
+        starts = [entry["start"] for entry in layout if len(entry["shape"]) > 1]
+        if twins and len(set(starts)) < len(starts):
+            return f"two matrices start with the same numbers: {twins}"
         return None
 
-    return Property("parameters", meaning, cases, judge, lesson=kind.lesson)
+    return Property("parameters", meaning, cases, judge, lesson="lesson 06, A module owns its parameters")
 
 
 def all_learn(kind: Kind, table: Sequence[Sizes], width: str) -> Property:
@@ -301,7 +316,7 @@ def all_learn(kind: Kind, table: Sequence[Sizes], width: str) -> Property:
 
     meaning = "Training can move every weight: each gets a gradient, finite, and the one that belongs to the output."
     tolerance = "1e-4 of the sum of all terms: a central difference and float32 tables"
-    return Property("gradients reach everything", meaning, cases, judge, tolerance, kind.lesson)
+    return Property("gradients reach everything", meaning, cases, judge, tolerance, "lesson 06, Every gradient")
 
 
 def training_is_evaluation(kind: Kind, table: Sequence[Sizes]) -> Property:
@@ -331,4 +346,5 @@ def training_is_evaluation(kind: Kind, table: Sequence[Sizes]) -> Property:
 
     meaning = "The output depends on weights and input alone; the input is left as it was."
     name = "same input, same output, in either mode"
-    return Property(name, meaning, cases, judge, "1e-6", kind.lesson, judges_errors=True, manners=True)
+    lesson = "lesson 06, A module owns its parameters"
+    return Property(name, meaning, cases, judge, "1e-6", lesson, judges_errors=True, manners=True)

@@ -21,7 +21,7 @@ ERF = np.frompyfunc(math.erf, 1, 1)
 class Recipe:
     """The right way unless told otherwise; each field names one decision and its values say what is done."""
 
-    norm: str = "pre"  # "post", "none first", "none second", "first twice", "residual", "over time", "unbiased"
+    norm: str = "pre"  # "post", "branch", "none first", "none second", "first twice", "residual", "over time", "unbiased"
     epsilon: float = 1e-5
     scale: str = "head"  # "width", "none", "times", "time"
     mask: str = "before"  # "none", "after", "diagonal", "past", "zero", "square", "first chunk"
@@ -35,7 +35,8 @@ class Recipe:
     activation: str = "gelu"  # exact; or "gelu_tanh", "relu", "silu", "none", "after"
     rotate: str = "no"  # "pairs", "halves", "values too", "queries", "backwards", "before the split"
     base: float = 10_000.0
-    offset: str = "goes on"  # "restarts", "one late", "turned twice", "keys only"
+    widths: str = "head"  # of what width the exponents are shares: "model"
+    offset: str = "goes on"  # "restarts", "one late", "turned twice", "keys only", "kept unturned"
     cache: str = "grows"  # "ignored", "last chunk"
 
     def block(self, x: Array, w: Weights, heads: int) -> Array:
@@ -43,6 +44,9 @@ class Recipe:
         if self.norm == "post":
             middle = self._norm(x + self.attention(x, w, heads), w, 1)
             return self._norm(middle + self._mlp(middle, w), w, 2)
+        if self.norm == "branch":
+            middle = x + self._norm(self.attention(x, w, heads), w, 1)
+            return middle + self._norm(self._mlp(middle, w), w, 2)
         normed = x if self.norm == "none first" else self._norm(x, w, 1)
         branch = self.attention(normed, w, heads)
         first = normed if self.norm == "residual" else x
@@ -72,6 +76,9 @@ class Recipe:
                 value = np.concatenate((values, value), axis=-2)
             last = self.cache == "last chunk" and keys is not None
             keys, values = (key[..., -length:, :], value[..., -length:, :]) if last else (key, value)
+            if self.offset == "kept unturned":
+                own = -np.arange(held, held + length)
+                keys = np.concatenate((keys[..., :-length, :], rope(keys[..., -length:, :], own, self.base)), axis=-2)
             pieces.append(self._attend(query, key, value, w, x.shape[-1]))
             start += length
         return np.concatenate(pieces, axis=1)
@@ -79,19 +86,19 @@ class Recipe:
     def _project(self, x: Array, w: Weights, heads: int, start: int) -> tuple[Array, ...]:
         query, key, value = (x @ w["w" + name] + w["b" + name] for name in "qkv")
         query, value = (key if self.query == "key" else query), {"key": key, "input": x}.get(self.value, value)
-        steps = np.arange(x.shape[1])
+        steps, base = np.arange(x.shape[1]), self.base ** (1 / heads if self.widths == "model" else 1)
         late = steps + {"restarts": 0, "one late": max(start - 1, 0)}.get(self.offset, start)
         if self.rotate == "before the split":
-            query, key = rope(query, late, self.base), rope(key, late, self.base)
+            query, key = rope(query, late, base), rope(key, late, base)
         query, key, value = (self._split(part, heads) for part in (query, key, value))
         if self.rotate in ("no", "before the split"):
             return query, key, value
         turn = _turn_halves if self.rotate == "halves" else rope
         sign = -1 if self.rotate == "backwards" else 1
-        query = turn(query, steps if self.offset == "keys only" else late, self.base)
+        query = turn(query, steps if self.offset == "keys only" else late, base)
         if self.rotate != "queries":
-            key = turn(key, sign * late, self.base)
-        return query, key, turn(value, late, self.base) if self.rotate == "values too" else value
+            key = turn(key, sign * late, base)
+        return query, key, turn(value, late, base) if self.rotate == "values too" else value
 
     def _split(self, values: Array, heads: int) -> Array:
         B, T, d = values.shape

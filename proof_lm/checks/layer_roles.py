@@ -24,6 +24,7 @@ class Piece:
     rows: tuple[int, ...] | None = None
 
     def of(self, values: np.ndarray) -> np.ndarray:
+        values = values[0] if values.ndim == 3 else values
         turned = values if self.outputs_first or values.ndim < 2 else values.T
         return (turned if self.rows is None else turned[list(self.rows)]).T
 
@@ -73,19 +74,29 @@ def weights(roles: Roles, values: Sequence[np.ndarray]) -> dict[str, np.ndarray]
 
 
 def sort(layout: Sequence[dict]) -> Parts:
-    """NoRoles if a ready-made attention layer is among the owners, or a parameter has neither one nor two axes."""
+    """NoRoles if a ready-made attention layer is among the owners, or a parameter has neither one nor two axes.
+
+    A leading axis of 1 before two others counts for nothing.
+    """
     if any(entry["owner"] == "MultiheadAttention" for entry in layout):
         raise NoRoles("nn.MultiheadAttention does the work: build attention from nn.Linear, view and transpose")
+    if not layout:
+        raise NoRoles(
+            "PyTorch finds no parameter: layers are attributes (self.out = nn.Linear(…)) or stand in nn.ModuleList; "
+            "in a plain list they are overlooked"
+        )
     by_name = {(entry["path"], entry["name"]): i for i, entry in enumerate(layout)}
-    odd = [entry for entry in layout if len(entry["shape"]) not in (1, 2)]
+    shapes = [entry["shape"][1:] if len(entry["shape"]) == 3 and entry["shape"][0] == 1 else entry["shape"]
+              for entry in layout]  # fmt: skip
+    odd = [entry for entry, shape in zip(layout, shapes, strict=True) if len(shape) not in (1, 2)]
     if odd:
         raise NoRoles(f"a parameter of shape {tuple(odd[0]['shape'])} is none of the layer's matrices or vectors")
     matrices, loose = [], []
     for i, entry in enumerate(layout):
         owned = entry["owner"] in ("Linear", "Embedding")
-        if len(entry["shape"]) == 2:
+        if len(shapes[i]) == 2:
             bias = by_name.get((entry["path"], "bias")) if owned else None
-            matrices.append(Matrix(i, tuple(entry["shape"]), bias, owned))
+            matrices.append(Matrix(i, tuple(shapes[i]), bias, owned))
         elif not owned:
             loose.append(i)
     norms = []

@@ -32,7 +32,7 @@ from proof_lm.checks.layer_recipes import Recipe
 from proof_lm.checks.layer_roles import NoRoles, Piece, Roles, attention_roles, block_roles, sort
 from proof_lm.probes import Answer
 
-BLOCK_LESSON = "lesson 06, A module owns its parameters"
+BLOCK_LESSON = "lesson 06, from One multiplication instead of three to A module owns its parameters"
 ROTARY_LESSON = "lesson 06, Positions that turn, by hand"
 MODEL_LESSON = "lesson 06, From ids to logits"
 
@@ -293,6 +293,7 @@ def _model_roles(layout: Sequence[dict], s: Sizes) -> Iterator[Roles]:
     if len(pairs) != 1:
         raise NoRoles(f"one final norm with scale and shift was expected; there are {len(pairs)}")
     ((gamma, beta),) = pairs
+    spare = [i for i, entry in enumerate(layout) if entry["shape"] == [V] and i not in (gamma, beta)]
     embeddings = [m for m in tables if layout[m.index]["owner"] == "Embedding"] or tables
     for embedding in embeddings:
         head = next((m for m in tables if m is not embedding), embedding)  # one matrix: tied
@@ -304,7 +305,7 @@ def _model_roles(layout: Sequence[dict], s: Sizes) -> Iterator[Roles]:
                 "gamma": Piece(gamma),
                 "beta": Piece(beta),
                 "head": head.piece(V, d),
-                "bias": None if head.bias is None else Piece(head.bias),
+                "bias": Piece(spare[0]) if spare else None,
             }
 
 
@@ -325,7 +326,7 @@ def model_properties(table: Sequence[Sizes], long: Sequence[Sizes]) -> tuple[Pro
     holds = "An embedding, two different blocks, one final norm and a head, with or without a bias: nothing else."
     return (
         known_weights(MODEL, table, STACK_MISTAKES, name="logits under known weights", meaning=meaning),
-        parameters_known(MODEL, table, holds),
+        parameters_known(MODEL, table, holds, "a copy of a block starts as its twin; call make_block() for each"),
         future_hidden(MODEL, long),
         all_learn(MODEL, table[:2], "V"),
         any_length(MODEL, table[0], [(3, 5), (1, 1), (2, 33)], "V"),

@@ -86,6 +86,7 @@ def _impossible_sizes(s: Sizes) -> Property:
 _RANGES = {
     "d_model": (2, 40), "d_ff": (5, 150), "n_layers": (2, 9), "vocab_size": (50, 400), "context_length": (11, 300),
 }  # fmt: skip
+_SMALL = {"d_model": (1, 4), "d_ff": (3, 9), "n_layers": (2, 4), "vocab_size": (5, 12), "context_length": (3, 9)}
 _KEYWORDS = {
     "numpy_block": ("d_model", "num_heads", "d_ff"),
     "prooflm": ("vocab_size", "context_length", "n_layers", "d_model", "n_heads", "d_ff"),
@@ -93,23 +94,23 @@ _KEYWORDS = {
 }
 
 
-def count_properties(examples: int) -> tuple[Property, ...]:
-    """Of parameter_count, with so many random sizes for each architecture."""
+def count_properties(examples: int, small: bool = False) -> tuple[Property, ...]:
+    """Of parameter_count, with so many random sizes for each architecture; small ones can be counted by hand."""
     unknown = [
         Case(f"architecture {n!r}", (({"d_model": 8}, n),), "call_keywords") for n in ("transformer", "", "GPT-")
     ]
     return (
-        *(_counts(architecture, examples) for architecture in COUNTS),
+        *(_counts(architecture, examples, _SMALL if small else _RANGES) for architecture in COUNTS),
         refuses(lambda rng: unknown, error="ValueError", name="unknown architectures are refused", lesson=COUNT_LESSON,
                 meaning="A name that is none of the three raises ValueError."),
     )  # fmt: skip
 
 
-def _counts(architecture: str, examples: int) -> Property:
+def _counts(architecture: str, examples: int, ranges: dict[str, tuple[int, int]]) -> Property:
     def cases(rng: Generator) -> list[Case]:
         made = []
         for _ in range(examples):
-            sizes = {name: int(rng.integers(*_RANGES.get(name, (2, 4)))) for name in _KEYWORDS[architecture]}
+            sizes = {name: int(rng.integers(*ranges.get(name, (2, 4)))) for name in _KEYWORDS[architecture]}
             heads = next(name for name in sizes if name.endswith("heads"))
             sizes["d_model"] *= 2 * sizes[heads]  # heads divide it, and are even wide
             text = ", ".join(f"{name} = {size}" for name, size in sizes.items())
@@ -166,7 +167,7 @@ EXERCISES = (
     PublicExercise(
         "P4.25",
         "parameter_count",
-        count_properties(2),
+        count_properties(2, small=True),
         (
             (
                 "the count is too small by a multiple of d",

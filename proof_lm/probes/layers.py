@@ -6,6 +6,7 @@ the student's own and what a module says of its weights is never believed.
 
 from collections.abc import Callable
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -75,13 +76,17 @@ def cached(candidate: Callable, arguments: list, setting: dict, values: np.ndarr
 
 
 def layout(module: Any) -> list[dict]:
-    """Of every parameter in order: name, shape, the kind and path of the module that owns it, and what it starts as."""
+    """Of every parameter in order: name, shape, kind and path of the module that owns it, and what it starts as.
+
+    That is "ones", "zeros", or "other" with a digest of the numbers.
+    """
     from torch import nn
 
     said = []
     for (path, owner, name), parameter in _parameters(module).items():
         kind = next((kind for kind in OWNERS if isinstance(owner, getattr(nn, kind))), "")
-        start = next((word for word, n in (("ones", 1), ("zeros", 0)) if bool((parameter == n).all())), "other")
+        start = next((word for word, n in (("ones", 1), ("zeros", 0)) if bool((parameter == n).all())), "")
+        start = start or f"other {crc32(_array(parameter).tobytes()):x}"
         shape = list(parameter.shape)
         said.append({"path": path, "name": name, "shape": shape, "owner": kind, "start": start})
     return said

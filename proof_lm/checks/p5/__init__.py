@@ -116,13 +116,13 @@ EXERCISES = (
         LOSS_HINTS,
     ),
     PublicExercise("P5.2", "adamw_step", adamw_properties([[(3,), (2, 4)], [(2, 2), (), (5,)]]), ADAMW_HINTS),
-    PublicExercise("P5.3", "learning_rate", schedule_properties([(12, 4), (30, 3)]), SCHEDULE_HINTS),
+    PublicExercise("P5.3", "learning_rate", schedule_properties([(12, 4), (9, 3)], by_hand=True), SCHEDULE_HINTS),
     PublicExercise("P5.4", "save_run, restore_run", resumption_properties([(11, 2, 5, 3)], 12), RESUMPTION_HINTS),
     PublicExercise(
         "P5.5",
         "cached_attention, generate",
-        attention_properties([(2, 3, 4, 5, 2), (1, 2, 3, 2, 4)], [((2, 1, 6, 3, 2), [2, 1, 3])])
-        + loop_properties([(7, 8, 2, 1, 10)], [2]),
+        attention_properties([(1, 2, 2, 3, 2), (2, 1, 3, 2, 3)], [((1, 2, 4, 3, 2), [1, 2, 1])], 3)
+        + loop_properties([(5, 4, 2, 1, 8)], [2]),
         GENERATION_HINTS,
     ),
     PublicExercise(

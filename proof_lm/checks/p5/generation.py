@@ -143,13 +143,15 @@ WRONG_CACHE = (
 )
 
 
-def attention_properties(sizes: Sequence[Sizes], chunks: Sequence[tuple[Sizes, list[int]]]) -> tuple[Property, ...]:
-    """Of cached_attention on these sizes, and read in these chunks, whose lengths make T."""
+def attention_properties(
+    sizes: Sequence[Sizes], chunks: Sequence[tuple[Sizes, list[int]]], longest: int
+) -> tuple[Property, ...]:
+    """Of cached_attention on these sizes, with a cache of at most so many steps, and in chunks whose lengths make T."""
 
     def cases(rng: Generator, *, seen: bool, steps: int | None = None, size: float = 1.0) -> list[Case]:
         made = []
         for size_ in sizes:
-            call = _call(rng, size_, int(rng.integers(2, 12)) if seen else 0, steps, size)
+            call = _call(rng, size_, int(rng.integers(2, longest + 1)) if seen else 0, steps, size)
             past = call[3][0].shape[2] if seen else 0
             label = f"B, h, d_h, d_v = {size_[:2] + size_[3:]}, {past} in the cache, {call[0].shape[2]} new"
             made.append(Case(label, (call,)))

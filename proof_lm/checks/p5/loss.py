@@ -35,14 +35,18 @@ class Loss:
     sign: float = 1.0
     everywhere: bool = False  # the gradient of hidden positions is not zero
     masked: bool = True
+    stable: str = "row"  # what is subtracted before the exponential: the largest of each "row", of the "batch", "nothing"
+    logarithm: str = "of the sum"  # "of shares"
 
     def __call__(self, logits: ArrayLike, labels: ArrayLike, kept: ArrayLike) -> tuple[float, NDArray]:
         """logits (..., V), labels and kept (...) -> loss, gradient (..., V)."""
         logits, labels, kept = np.asarray(logits, dtype=float), np.asarray(labels), np.asarray(kept, dtype=bool)
         kept = ~kept if self.inverted else kept if self.masked else np.ones_like(kept)
         labels = np.where((labels < 0) | (labels >= logits.shape[-1]), 0, labels)
-        shifted = logits - logits.max(axis=-1, keepdims=True)
-        log_probability = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+        shifted = logits - {"row": logits.max(axis=-1, keepdims=True), "batch": logits.max(), "nothing": 0}[self.stable]
+        powers = np.exp(shifted)
+        total = powers.sum(axis=-1, keepdims=True)
+        log_probability = np.log(powers / total) if self.logarithm == "of shares" else shifted - np.log(total)
         surprise = -np.take_along_axis(log_probability, labels[..., None], axis=-1)[..., 0]
         surprise = surprise / np.log(2) if self.base2 else surprise
         error = np.exp(log_probability) - self.one_hot * np.eye(logits.shape[-1])[labels]
@@ -56,7 +60,8 @@ def _weights(kept: NDArray, mean: str) -> NDArray:
     if mean == "rows":
         full = np.maximum(kept.any(axis=-1).sum(), 1)
         return np.ones(kept.shape) / np.maximum(kept.sum(axis=-1, keepdims=True), 1) / full
-    return np.ones(kept.shape) / {"kept": max(kept.sum(), 1), "all": kept.size, "none": 1}[mean]
+    number = {"kept": max(kept.sum(), 1), "kept, or 0": kept.sum(), "all": kept.size, "none": 1}[mean]
+    return np.ones(kept.shape) / number
 
 
 masked_loss = Loss()
@@ -159,6 +164,35 @@ WRONG_GRADIENT = (
 )
 
 
+WRONG_NOTHING = (
+    Mistake(
+        "nothing over nothing",
+        "where nothing is kept, the sum over nothing was divided by a count of 0: divide by 1 at least",
+        Loss(mean="kept, or 0", gradient_mean="kept, or 0"),
+    ),
+)
+WRONG_LARGE = (
+    Mistake(
+        "not shifted",
+        "the exponential overflows: subtract each row's largest logit first, which changes no probability",
+        Loss(stable="nothing"),
+    ),
+    Mistake(
+        "shifted by the batch's largest",
+        "the largest logit of the whole batch was subtracted, so that other rows vanish: take each row's own",
+        Loss(stable="batch"),
+    ),
+    *(
+        Mistake(
+            "logarithm of a share",
+            "the logarithm was taken of a probability that rounds to 0: ln softmax is logit - largest - ln(sum of exp)",
+            Loss(logarithm="of shares", stable=stable),
+        )
+        for stable in ("row", "nothing")
+    ),
+)
+
+
 def target_properties(shapes: Sequence[Shape]) -> tuple[Property, ...]:
     """Of shifted_targets on tokens of these shapes (..., T)."""
 
@@ -222,7 +256,8 @@ def loss_properties(shapes: Sequence[tuple[Shape, int]]) -> tuple[Property, ...]
 
     def cases(rng: Generator) -> list[Case]:
         made = [_call(rng, shape, vocabulary) for shape, vocabulary in shapes]
-        return [Case(f"logits of shape {call[0].shape}, {int(call[2].sum())} kept", (call,)) for call in made]
+        said = "labels elsewhere are fillers, such as -100"
+        return [Case(f"logits of shape {call[0].shape}, {int(call[2].sum())} kept, {said}", (call,)) for call in made]
 
     def nothing(rng: Generator) -> list[Case]:
         made = [_call(rng, shape, vocabulary) for shape, vocabulary in shapes]
@@ -249,9 +284,10 @@ def loss_properties(shapes: Sequence[tuple[Shape, int]]) -> tuple[Property, ...]
                 meaning="(softmax(logits) - one-hot) / kept where kept is True, zero elsewhere: it belongs to the mean.",
                 mistakes=WRONG_GRADIENT, **CLOSE),
         matches(masked_loss, nothing, name="nothing kept: loss 0 and no gradient", lesson=LESSON,
-                meaning="A batch in which nothing is asked for teaches nothing: 0.0 and zeros, no NaN.", **CLOSE),
+                meaning="A batch in which nothing is asked for teaches nothing: 0.0 and zeros, no NaN.",
+                mistakes=WRONG_NOTHING, **CLOSE),
         matches(masked_loss, large, name="large logits are survived", lesson=LESSON,
-                meaning="However large the logits, loss and gradient are finite and right.", **far),
+                meaning="However large the logits, loss and gradient are finite and right.", mistakes=WRONG_LARGE, **far),
         on_any_numbers(masked_loss, one, LESSON, name="masked_loss"),
         behaves(masked_loss, lambda rng: cases(rng)[:1], LESSON, name="masked_loss"),
     ))  # fmt: skip

@@ -118,9 +118,20 @@ WRONG_END = (
 Size = tuple[int, int]
 
 
-def schedule_properties(sizes: Sequence[Size]) -> tuple[Property, ...]:
-    """Of learning_rate for (steps, warmup), 1 < warmup < steps - 3."""
+def schedule_properties(sizes: Sequence[Size], by_hand: bool = False) -> tuple[Property, ...]:
+    """Of learning_rate for (steps, warmup), 1 < warmup < steps - 3.
+
+    A case is one call. With `by_hand` its label holds all five numbers, and they are round.
+    """
     every = WRONG_RAMP + WRONG_FALL + WRONG_END
+
+    def case(numbers: tuple[int, int, int], peak: float, share: float, said: str = "") -> Case:
+        step, steps, warmup = numbers
+        text = f"{said}{': ' if said else ''}step {step}, steps = {steps}, warmup = {warmup}"
+        if by_hand:
+            peak, share = 0.8, 0.25
+            text += f", peak = {peak}, final_share = {share}"
+        return Case(text, ((*numbers, peak, share),))
 
     def on(*where: str):
         def cases(rng: Generator) -> list[Case]:
@@ -128,8 +139,7 @@ def schedule_properties(sizes: Sequence[Size]) -> tuple[Property, ...]:
             for number, (steps, warmup) in enumerate(sizes):
                 peak, share = float(10 ** rng.uniform(-2, 0) / (1 + 999 * (number % 2))), float(rng.uniform(0.02, 0.6))
                 picked = [step for place in where for step in _steps(rng, place, steps, warmup)]
-                calls = tuple((step, steps, warmup, peak, share) for step in picked)
-                made.append(Case(f"steps = {steps}, warmup = {warmup}, {', '.join(where)}", calls))
+                made += [case((step, steps, warmup), peak, share) for step in picked]
             return made
 
         return cases
@@ -144,7 +154,7 @@ def schedule_properties(sizes: Sequence[Size]) -> tuple[Property, ...]:
             "one step after warm-up": [(step, steps, steps - 1) for step in range(steps)],
             "a single step": [(0, 1, 0)],
         }
-        return [Case(label, tuple((*call, peak, share) for call in calls)) for label, calls in shaped.items()]
+        return [case(call, peak, share, label) for label, calls in shaped.items() for call in calls]
 
     def impossible(rng: Generator) -> list[Case]:
         wrong = {"step = -1": (-1, 9, 3), "steps = 0": (0, 0, 0), "warmup = -2": (4, 9, -2)}
