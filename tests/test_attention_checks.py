@@ -194,6 +194,34 @@ def test_property_says_what_is_wrong_with_softmax(candidate, sentence):
     assert sentence in misconception(checks.rows_sum_to_one([(3, 4), (2, 3, 5)]), candidate)
 
 
+@pytest.mark.parametrize(
+    ("pick", "sentence"),
+    [
+        (lambda output, weights, attended: output, "3 results were expected, output, weights, attended, in this order"),
+        (lambda output, weights, attended: (output, weights), "in this order; tuple of 2 came"),
+        (lambda output, weights, attended: (weights, attended, output), "the order is output, weights, attended"),
+        (lambda output, weights, attended: (output, weights[0], attended), "weights of shape (5, 5) was expected"),
+        (lambda output, weights, attended: (output, weights / 2, attended), "weights were scaled after softmax"),
+    ],
+)
+def test_results_of_another_form_are_told_apart(pick, sentence):
+    sizes = [checks.Sizes(5, 6, head_width=4, value_width=3)]
+
+    def candidate(*given):
+        return pick(*attention.single_head_attention(*given))
+
+    assert sentence in misconception(checks.attention_rows_sum_to_one(sizes), candidate)
+
+
+def test_the_width_of_the_values_in_the_scale_is_recognised():
+    def candidate(hidden, wq, wk, wv, wo):
+        scaled = wrong.mistaken_attention(divisor=lambda query, hidden: wv.shape[-1] ** 0.5)
+        return scaled(hidden, wq, wk, wv, wo)
+
+    sizes = [checks.Sizes(5, 6, head_width=4, value_width=3)]
+    assert "the values' width d_v" in misconception(checks.scale_is_root_of_head_width(sizes), candidate)
+
+
 def test_leak_that_the_weights_do_not_show_is_caught_by_intervention():
     def leaky(hidden, wq, wk, wv, wo):
         output, weights, attended = attention.single_head_attention(hidden, wq, wk, wv, wo)

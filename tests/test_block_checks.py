@@ -88,6 +88,30 @@ def test_property_holds_for_the_package_whatever_the_seed(right, prop):
         assert count >= 2
 
 
+def test_a_float32_norm_of_constant_rows_is_right():
+    def single(values, gamma, beta, epsilon=1e-5):
+        return layer_norm(*(np.asarray(array, np.float32) for array in (values, gamma, beta)), np.float32(epsilon))
+
+    wide = replace(block.constant_row_becomes_beta, cases=block.constant_row_cases([(50, 33), (50, 7)]))
+    for seed in range(10):
+        assert find(wide, single, seed)[0] is None
+
+
+@pytest.mark.parametrize(
+    ("prop", "candidate", "sentence"),
+    [
+        (loss.nothing_kept_costs_nothing, lambda x, y, m: np.float64("nan"), "a mean over nothing is 0 / 0"),
+        (loss.nothing_kept_costs_nothing, lambda x, y, m: 1.0, "0 was expected, 1 came"),
+        (loss.loss_survives_large_logits, lambda x, y, m: float("inf"), "inf came: exp of a large logit overflows"),
+        (loss.loss_survives_large_logits, lambda x, y, m: min(masked_cross_entropy(x, y, m), 27.6), "too small"),
+        (loss.uniform_logits_cost_ln_vocabulary, lambda x, y, m: y, "one number was expected, array of shape (4,) came"),
+        (loss.labels_shifted_once, lambda x, y, m: None, "one number was expected, None came"),
+    ],
+)
+def test_a_loss_of_another_kind_is_told_apart(prop, candidate, sentence):
+    assert sentence in str(find(prop, candidate)[0])
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # some mistakes overflow or average nothing
 @pytest.mark.parametrize(("properties", "mistake"), MISTAKES)
 def test_mistake_fails_a_property_and_is_named_there(properties, mistake):

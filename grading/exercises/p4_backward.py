@@ -27,7 +27,7 @@ def after(*names: str) -> Earlier:
 
 EXERCISES = (
     Exercise("P4.17", "output_projection_loss_and_grad", parts(
-        public.projection_properties([(1, 2, 3), (7, 5, 4), (33, 9, 2)]), (1, 2, 1))),
+        public.projection_properties([(1, 2, 3), (7, 5, 4), (33, 9, 2)]), (1.5, 2, 0.5))),
     Exercise("P4.18", "finite_difference_gradient", parts(
         public.difference_properties([(7,), (4, 3), (2, 3, 4)], (0.3, 1e-2, 1e-4)), (3, 1, 1))),
     Exercise("P4.19", "gradient_check", parts(
@@ -39,8 +39,8 @@ EXERCISES = (
         public.attention_properties([(5, 4, 3), (33, 2, 6), (2, 7, 3, 5), (2, 3, 9, 4, 5)]), (2, 2, 2, 1)),
         after("softmax_backward")),
     Exercise("P4.22", "layer_norm_backward", parts(
-        public.layer_norm_properties([(9,), (33, 7), (2, 5, 4), (2, 3, 5, 6)], (1e-5, 0.3)), (3, 1, 1, 1, 1))),
+        public.layer_norm_properties([(9,), (33, 7), (2, 5, 4), (2, 3, 5, 6)], (1e-5, 0.3)), (2.5, 1.5, 1.5, 1, 0.5))),
     Exercise("P4.23", "decoder_block_backward", parts(
-        public.block_properties([(5, 8, 2, 7), (7, 12, 3, 20), (33, 6, 1, 5)]), (4, 3, 2, 1)),
+        public.block_properties([(5, 8, 2, 7), (7, 12, 3, 20), (33, 6, 1, 5)]), (4, 3, 2.5, 0.5)),
         after("softmax_backward", "attention_backward", "layer_norm_backward")),
 )  # fmt: skip

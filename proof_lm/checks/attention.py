@@ -31,7 +31,7 @@ from proof_lm.checks.attention_mistakes import (
     WRONG_SPLIT,
     WRONG_STABILITY,
 )
-from proof_lm.checks.core import Case, Property
+from proof_lm.checks.core import Case, OtherForm, Property, kind
 from proof_lm.checks.general import Cases, matches, refuses
 
 Shape = tuple[int, ...]
@@ -48,16 +48,19 @@ class Sizes:
     heads: int = 0
     batch: int = 0
     head_width: int = 0  # of a single head whose width is not d
+    value_width: int = 0  # of a single head whose values are not as wide as its queries
 
     def __str__(self) -> str:
         named = {"B": self.batch, "T": self.time, "d": self.width, "h": self.heads, "d_h": self.head_width}
+        named["d_v"] = self.value_width
         return ", ".join(f"{name} = {size}" for name, size in named.items() if size)
 
     def draw(self, rng: Generator) -> tuple:
         """hidden, wq, wk, wv, wo and, where there are heads, their number; queries and keys of unit size."""
         hidden = rng.normal(size=(self.batch or 1, self.time, self.width))
         inner = self.head_width or self.width
-        shapes = [(self.width, inner)] * 3 + [(inner, self.width)]
+        outer = self.value_width or inner
+        shapes = [(self.width, inner)] * 2 + [(self.width, outer), (outer, self.width)]
         weights = (rng.normal(scale=shape[0] ** -0.5, size=shape) for shape in shapes)
         return (hidden if self.batch else hidden[0], *weights, *([self.heads] if self.heads else []))
 
@@ -218,16 +221,33 @@ def _interventions(sizes: Sequence[Sizes]) -> Cases:
     return lambda rng: [case(rng, each) for each in sizes]
 
 
-def _output(value: tuple, hidden: NDArray) -> NDArray:
-    """The first of what an attention function returned; ValueError unless it has the shape of hidden."""
-    if np.shape(value[0]) != hidden.shape:
-        raise ValueError(f"an output of shape {hidden.shape} was expected, shape {np.shape(value[0])} came")
-    return np.asarray(value[0], dtype=float)
+def _output(case: Case, value: tuple) -> NDArray:
+    """The first of what an attention function returned, whatever stands behind it."""
+    if isinstance(value, (tuple, list)) and value and np.shape(value[0]) == case.calls[0][0].shape:
+        return np.asarray(value[0], dtype=float)
+    return _results(case, value)[0]  # says what is missing
+
+
+def _results(case: Case, value: tuple) -> tuple[NDArray, NDArray]:
+    """Output and weights of what an attention function returned; OtherForm unless all is there in its shape."""
+    hidden, _, _, wv, _, *heads = case.calls[0]
+    *leading, time, _ = hidden.shape
+    shapes = {"output": hidden.shape, "weights": (*leading, *heads, time, time)}
+    if not leading:
+        shapes["merged" if heads else "attended"] = (time, wv.shape[-1])
+    if not isinstance(value, (tuple, list)) or len(value) != len(shapes):
+        raise OtherForm(f"{len(shapes)} results were expected, {', '.join(shapes)}, in this order; {kind(value)} came")
+    came = [np.shape(item) for item in value]
+    for (name, shape), other in zip(shapes.items(), came, strict=True):
+        if shape != other:
+            order = f"; the order is {', '.join(shapes)}" if sorted(came) == sorted(shapes.values()) else ""
+            raise OtherForm(f"{name} of shape {shape} was expected, shape {other} came{order}")
+    return np.asarray(value[0], dtype=float), np.asarray(value[1], dtype=float)
 
 
 def _changes(case: Case, values: list) -> list[tuple[Shape, NDArray]]:
     """For each replaced place, at which positions the output changed: booleans (T,) or (B, T)."""
-    original, *others = (_output(value, case.calls[0][0]) for value in values)
+    original, *others = (_output(case, value) for value in values)
     moved = (_unequal(other, original).any(axis=-1) for other in others)
     return list(zip(case.facts, moved, strict=True))
 
@@ -236,13 +256,17 @@ def attention_rows_sum_to_one(sizes: Sequence[Sizes]) -> Property:
     """Of the weights that an attention function returns; those of later keys must be zero."""
 
     def judge(case: Case, values: list) -> str | None:
-        weights = np.asarray(values[0][1])
+        _, weights = _results(case, values[0])
         leak = ~causal_mask(weights.shape[-1]) & _unequal(weights, 0)
         if leak.any():
             *_, query, key = _first(leak)
             return f"query {query} gives a weight to the later key {key}"
-        text = _row_sums(weights)
-        if text and ":" not in text and (weights.sum(axis=-1) <= 1 + TOLERANCE).all():
+        text, sums = _row_sums(weights), weights.sum(axis=-1)
+        if not text or ":" in text:
+            return text
+        if not _unequal(sums, sums.flat[0]).any():
+            return f"{text}: every row sums to {sums.flat[0]:.3g}, so the weights were scaled after softmax"
+        if not _unequal(sums[..., -1], 1).any() and (sums <= 1 + TOLERANCE).all():
             return f"{text}: hidden keys took their share first, so the mask came after softmax"
         return text
 
@@ -298,11 +322,11 @@ def scale_is_root_of_head_width(sizes: Sequence[Sizes]) -> Property:
     """Of an attention function: what scores were divided by, measured from its weights, is sqrt(d_h)."""
 
     def judge(case: Case, values: list) -> str | None:
-        hidden, wq, wk, _, _, *heads = case.calls[0]
+        hidden, wq, wk, wv, _, *heads = case.calls[0]
         query, key = (split_heads(hidden @ weight, *heads or [1]) for weight in (wq, wk))
         time, head_width = query.shape[-2:]
         compared = causal_mask(time) & (np.arange(time) > 0)  # each visible key with the first one
-        weights = np.asarray(values[0][1], dtype=float).reshape(*query.shape[:-1], time)
+        weights = _results(case, values[0])[1].reshape(*query.shape[:-1], time)
         products = query @ key.swapaxes(-2, -1)
         if not (weights[..., causal_mask(time)] > 0).all():
             return "a visible key has no weight"
@@ -312,7 +336,7 @@ def scale_is_root_of_head_width(sizes: Sequence[Sizes]) -> Property:
         slope = (logs * products).sum() / (products**2).sum()
         if not np.allclose(logs, slope * products, atol=1e-3) or abs(slope) < 1e-6:
             return "ratios of weights do not follow from products of queries and keys"
-        return _divisor(1 / slope, head_width, hidden.shape[-1], time)
+        return _divisor(1 / slope, head_width, hidden.shape[-1], wv.shape[-1], time, *heads)
 
     meaning = "A sum of d_h products spreads like the root of d_h: dividing by it keeps softmax soft at any width."
     return Property(
@@ -325,14 +349,18 @@ def scale_is_root_of_head_width(sizes: Sequence[Sizes]) -> Property:
     )
 
 
-def _divisor(measured: float, head_width: int, width: int, time: int) -> str | None:
+def _divisor(
+    measured: float, head_width: int, width: int, value_width: int, time: int, heads: int = 1
+) -> str | None:
     """None for the root of the head width, else the measured divisor and what it is, where that is known."""
     known = {
         None: head_width**0.5,
         "they are not scaled": 1.0,
         "that is d_h itself, its root is due": head_width,
         "that is the root of the model width d": width**0.5,
+        "that is the root of the values' width d_v": value_width**0.5,
         "that is the root of the number of keys": time**0.5,
+        "that is the root of the number of heads": heads**0.5,
         "they are multiplied by the root": head_width**-0.5,
     }
     found = [text for text, size in known.items() if abs(measured / size - 1) <= 1e-3]
@@ -347,7 +375,7 @@ def output_is_projected_average(sizes: Sequence[Sizes]) -> Property:
 
     def judge(case: Case, values: list) -> str | None:
         hidden, _, _, wv, wo, *heads = case.calls[0]
-        output, weights, value = _output(values[0], hidden), np.asarray(values[0][1]), hidden @ wv
+        (output, weights), value = _results(case, values[0]), hidden @ wv
         expected = (merge_heads(weights @ split_heads(value, *heads)) if heads else weights @ value) @ wo
         wrong = _unequal(output, expected)
         if not wrong.any():
@@ -389,7 +417,7 @@ def _same_output(name: str, meaning: str, moved: Callable, part: Callable, lesso
             return [Case(str(each), (call, moved(rng, *call))) for each, call in drawn]
 
         def judge(case: Case, values: list) -> str | None:
-            first, second = (part(_output(value, case.calls[0][0])) for value in values)
+            first, second = (part(_output(case, value)) for value in values)
             wrong = _unequal(first, second)
             return f"the output changed, first at {_first(wrong)}" if wrong.any() else None
 

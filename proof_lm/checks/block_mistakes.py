@@ -58,6 +58,11 @@ WRONG_FORMULA = (
         lambda x, epsilon: (x - x.mean(-1, keepdims=True)) / (x.std(-1, keepdims=True) + epsilon),
     ),
     _norm_mistake(
+        "no epsilon",
+        "epsilon is missing: it is added to the variance, under the root, and keeps a constant row from 0 / 0",
+        lambda x, epsilon: _normalise(x, -1, 0.0),
+    ),
+    _norm_mistake(
         "epsilon fixed",
         "the argument epsilon has no effect: a fixed value stands in its place",
         lambda x, epsilon: _normalise(x, -1, 1e-5),
@@ -143,6 +148,11 @@ WRONG_GELU = (
         lambda x: x * _gate(x + 0.044715 * x**2),
     ),
     Mistake(
+        "bracket closed early",
+        "the root of 2 / pi multiplies the whole sum x + 0.044715 x^3: a bracket closes too early",
+        lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * x + 0.044715 * x**3)),
+    ),
+    Mistake(
         "no root",
         "the factor inside tanh is the root of 2 / pi, not 2 / pi itself",
         lambda x: 0.5 * x * (1 + np.tanh(2 / np.pi * (x + 0.044715 * x**3))),
@@ -171,6 +181,11 @@ WRONG_FEED_FORWARD = (
         "activation last",
         "GELU acts after the second map: it belongs between the two",
         lambda x, w1, b1, w2, b2: gelu((x @ w1 + b1) @ w2 + b2),
+    ),
+    Mistake(
+        "biases ignored",
+        "neither b1 nor b2 has an effect: each linear map adds its own bias",
+        lambda x, w1, b1, w2, b2: feed_forward(x, w1, 0.0, w2, 0.0),
     ),
     Mistake(
         "b1 ignored",
@@ -255,6 +270,11 @@ def _no_second_norm(x: NDArray, a: tuple, f: tuple, h: int) -> NDArray:
     return y + _feed(y, f)
 
 
+def _merged_added(x: NDArray, a: tuple, f: tuple, h: int) -> NDArray:
+    y = x + multi_head_attention(_norm(x, a), *a[2:], h)[2]
+    return y + _feed(_norm(y, f), f)
+
+
 def _no_mask(x: NDArray, a: tuple, f: tuple, h: int) -> NDArray:
     y = x + _attend_unmasked(_norm(x, a), a, h)
     return y + _feed(_norm(y, f), f)
@@ -310,6 +330,21 @@ WRONG_BLOCK = (
         "no second norm",
         "the feed-forward layer reads the stream itself: it must read a normalised copy",
         _no_second_norm,
+    ),
+    Mistake(
+        "no feed-forward layer",
+        "the feed-forward layer is missing: the second sum adds it",
+        lambda x, a, f, h: x + _attend(_norm(x, a), a, h),
+    ),
+    Mistake(
+        "merged heads added",
+        "the merged heads were added as they are: the first result of attention has gone through wo",
+        _merged_added,
+    ),
+    Mistake(
+        "final norm",
+        "the result was normalised once more: the stream leaves the block as it is",
+        lambda x, a, f, h: _norm(decoder_block(x, a, f, h), f),
     ),
     Mistake(
         "one norm for both",
@@ -370,6 +405,16 @@ WRONG_LOGITS = (
         _positions_by_id,
     ),
     Mistake(
+        "positions from one",
+        "positions are counted from 1: step 0 gets row 0 of their table",
+        lambda i, e, p, *rest: tiny_transformer_forward(i, e, np.roll(p, -1, axis=0), *rest),
+    ),
+    Mistake(
+        "embeddings scaled",
+        "the token embeddings were scaled by the root of d: this model adds positions to them as they are",
+        lambda i, e, *rest: tiny_transformer_forward(i, e * e.shape[-1] ** 0.5, *rest),
+    ),
+    Mistake(
         "first block only",
         "only the first block was passed: go through all of them",
         lambda i, e, p, b, o, h: tiny_transformer_forward(i, e, p, b[:1], o, h),
@@ -394,6 +439,11 @@ WRONG_LOGITS = (
         "probabilities came: logits are the projection itself, before any softmax",
         lambda *given: row_softmax(tiny_transformer_forward(*given)),
     ),
+    Mistake(
+        "log-probabilities",
+        "log-probabilities came: logits are the projection itself, before any softmax",
+        lambda *given: np.log(row_softmax(tiny_transformer_forward(*given))),
+    ),
 )
 
 # Loss: candidates take (logits, labels, loss_mask), here x, y, m ------------------------------------------
@@ -416,7 +466,22 @@ def _mean_of_means(logits: NDArray, labels: NDArray, mask: NDArray) -> float:
     return float(((_surprise(logits, labels) * mask).sum(axis=-1) / kept).mean())
 
 
+def _one_sequence(logits: NDArray, labels: NDArray, mask: NDArray) -> float:
+    logits[np.arange(len(labels)), labels]  # IndexError with leading axes
+    return masked_cross_entropy(logits, labels, mask)
+
+
 WRONG_LOSS = (
+    Mistake(
+        "indexed as one sequence",
+        "it works for one sequence alone: select what is kept first, logits[loss_mask] is (kept, V) for any axes",
+        _one_sequence,
+    ),
+    Mistake(
+        "every label at every position",
+        "[:, labels] picks every label at every position: pair each row with its own, [np.arange(n), labels]",
+        lambda x, y, m: float((_surprise(x[m][:, None], np.tile(y[m], (m.sum(), 1)))).mean()) if m.any() else 0.0,
+    ),
     Mistake(
         "mean over all",
         "the sum over kept tokens was divided by the number of all tokens: divide by the number kept",
@@ -461,6 +526,21 @@ WRONG_LOSS = (
         "sign",
         "the sign is the wrong way round: the loss is minus the mean log-probability",
         lambda x, y, m: -masked_cross_entropy(x, y, m),
+    ),
+    Mistake(
+        "no logarithm",
+        "the label's probability came without its logarithm: the loss is the mean of -log p",
+        lambda x, y, m: float(-np.exp(-_surprise(x, y))[m].mean()) if m.any() else 0.0,
+    ),
+    Mistake(
+        "perplexity",
+        "exp of the loss came, the perplexity: return the loss itself",
+        lambda x, y, m: math.exp(masked_cross_entropy(x, y, m)),
+    ),
+    Mistake(
+        "divided by sequences",
+        "the sum was divided by the number of sequences: divide by the number of kept positions",
+        lambda x, y, m: float(_surprise(x, y)[m].sum() / len(y)),
     ),
     Mistake(
         "bits",

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from proof_lm.attention import causal_mask, multi_head_attention, rope, row_softmax, single_head_attention
 from proof_lm.block import decoder_block, masked_cross_entropy, tiny_transformer_forward
+from proof_lm.checks.attention_mistakes import mistaken_attention
 from proof_lm.checks.core import Mistake
 
 
@@ -57,7 +58,19 @@ WRONG_SOFTMAX = (
     ),
 )
 
+
+
+def _scaled_by_value_width(hidden: NDArray, wq: NDArray, wk: NDArray, wv: NDArray, wo: NDArray) -> tuple:
+    scaled = mistaken_attention(divisor=lambda query, hidden: wv.shape[-1] ** 0.5)
+    return scaled(hidden, wq, wk, wv, wo)
+
+
 WRONG_SINGLE = (
+    Mistake(
+        "scale by value width",
+        "scores are divided by the root of the values' width d_v: they sum d_h products, the width of the queries",
+        _scaled_by_value_width,
+    ),
     Mistake(
         "attended and output swapped",
         "the results come as (output, weights, attended): output is after wo, attended before it",
@@ -74,6 +87,21 @@ WRONG_HEADS = (
         "one head",
         "the argument heads has no effect: attention runs over the whole width at once",
         lambda *given: multi_head_attention(*given[:-1], 1),
+    ),
+    Mistake(
+        "softmax over heads",
+        "softmax runs over heads: every head has its own shares, over the keys",
+        mistaken_attention(softmax=lambda scores: np.moveaxis(row_softmax(np.moveaxis(scores, -3, -1)), -1, -3)),
+    ),
+    Mistake(
+        "wo transposed",
+        "wo was transposed: the output is merged @ wo",
+        lambda hidden, wq, wk, wv, wo, heads: multi_head_attention(hidden, wq, wk, wv, wo.T, heads),
+    ),
+    Mistake(
+        "merged and output swapped",
+        "the results come as (output, weights, merged): output is after wo, merged before it",
+        lambda *given: multi_head_attention(*given)[::-1],
     ),
     Mistake(
         "merged after wo",

@@ -72,7 +72,7 @@ def difference_properties(shapes: Sequence[Shape], epsilons: Sequence[float]) ->
         ]  # fmt: skip
 
     def strided(rng: Generator) -> list[Case]:
-        calls = [(shape, _loss_call(rng, shape, "float", 1e-4)) for shape in shapes if len(shape) > 1]
+        calls = [(shape, _loss_call(rng, shape, "float", 1e-2)) for shape in shapes if len(shape) > 1]
         label = "parameter of shape {}, not contiguous in memory"
         return [Case(label.format(shape), (call,), "gradients.differentiate_strided") for shape, call in calls]
 
@@ -245,7 +245,7 @@ def layer_norm_properties(shapes: Sequence[Shape], epsilons: Sequence[float]) ->
     )
     return (
         *(_item(reference, cases, i, n, text, where, LAYER_NORM_MISTAKES) for i, (n, text) in enumerate(parts)),
-        matches(reference, constant, name="constant rows", lesson=where, mistakes=LAYER_NORM_MISTAKES, **CLOSE,
+        matches(reference, constant, name="constant rows", lesson=where, **CLOSE,
                 meaning="A row without spread divides by the root of epsilon, never by zero."),
         leaves_inputs_alone(cases, where, argument_names(reference)),
     )  # fmt: skip

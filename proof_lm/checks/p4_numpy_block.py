@@ -14,6 +14,7 @@ from proof_lm.checks import loss as losses
 from proof_lm.checks.attention import Sizes
 from proof_lm.checks.attention_mistakes import (
     WRONG_ATTENTION,
+    WRONG_LARGE,
     WRONG_MASK,
     WRONG_MERGE,
     WRONG_MULTI_HEAD,
@@ -101,11 +102,6 @@ def softmax_and_mask_properties(shapes: Sequence[Shape], times: Sequence[int]) -
 def one_head_properties(plain: Sequence[Sizes], watched: Sequence[Sizes]) -> Properties:
     """Of single_head_attention; `watched` sizes have each position replaced in turn."""
 
-    def uneven(rng: Generator) -> tuple:
-        t, d, d_h, d_v = 5, 4, 3, 6
-        shapes = (t, d), (d, d_h), (d, d_h), (d, d_v), (d_v, d)
-        return tuple(rng.normal(scale=shape[-1] ** -0.25, size=shape) for shape in shapes)
-
     where = heads.CAUSAL_LESSON
     definition = heads.attention_equals_definition(plain)
     return (
@@ -115,8 +111,8 @@ def one_head_properties(plain: Sequence[Sizes], watched: Sequence[Sizes]) -> Pro
         heads.scale_is_root_of_head_width(plain),
         replace(definition, mistakes=WRONG_SINGLE + WRONG_ATTENTION),
         _survives(attention.single_head_attention, plain),
-        on_any_numbers(attention.single_head_attention, uneven, where),
-        behaves(attention.single_head_attention, _cases("T = 5, d = 4, d_h = 3, d_v = 6", [uneven]), where),
+        on_any_numbers(attention.single_head_attention, plain[0].draw, where),
+        behaves(attention.single_head_attention, _cases(str(plain[0]), [plain[0].draw]), where),
     )
 
 
@@ -145,7 +141,8 @@ def _survives(reference: Callable, sizes: Sequence[Sizes]) -> Property:
 
     meaning = "However large the scores, weights are finite: attention becomes a choice of one key, not NaN."
     where = heads.STABLE_LESSON
-    return matches(reference, cases, name="large scores are survived", meaning=meaning, lesson=where, **LARGE)
+    return matches(reference, cases, name="large scores are survived", meaning=meaning, lesson=where,
+                   mistakes=WRONG_LARGE, **LARGE)  # fmt: skip
 
 
 # 3 Split and combine
@@ -431,7 +428,9 @@ EXERCISES = (
     PublicExercise(
         "P4.5",
         "single_head_attention",
-        one_head_properties([Sizes(5, 6), Sizes(4, 7, head_width=3)], [Sizes(4, 5, head_width=3)]),
+        one_head_properties(
+            [Sizes(5, 6, head_width=4, value_width=3), Sizes(4, 7, head_width=3)], [Sizes(4, 5, head_width=3)]
+        ),
         (
             (
                 "a later position changes an earlier output",

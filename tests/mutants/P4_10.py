@@ -120,7 +120,7 @@ def decoder_block(values, attention_weights, feed_forward_weights, heads):
     values = values + multi_head_attention(layer_norm(values, g1, be1), wq, wk, wv, wo, heads)[0]
     return feed_forward(layer_norm(values, g2, be2), w1, b1, w2, b2)
 
-# %% wrong: first residual missing
+# %% wrong: first residual missing -> replaces the stream
 def decoder_block(values, attention_weights, feed_forward_weights, heads):
     values = np.asarray(values)
     g1, be1, wq, wk, wv, wo = attention_weights
@@ -192,7 +192,7 @@ def decoder_block(values, attention_weights, feed_forward_weights, heads):
     values = values + multi_head_attention(layer_norm(values, g1, be1), wq, wk, wv, wo, 1)[0]
     return values + feed_forward(layer_norm(values, g2, be2), w1, b1, w2, b2)
 
-# %% wrong: merged in place of the output
+# %% wrong: merged in place of the output -> has gone through wo
 def decoder_block(values, attention_weights, feed_forward_weights, heads):
     values = np.asarray(values)
     g1, be1, wq, wk, wv, wo = attention_weights
@@ -248,7 +248,7 @@ def decoder_block(values, attention_weights, feed_forward_weights, heads):
     values = values + multi_head_attention(layer_norm(values, g1, be1, 0.3), wq, wk, wv, wo, heads)[0]
     return values + feed_forward(layer_norm(values, g2, be2, 0.3), w1, b1, w2, b2)
 
-# %% wrong: attention only
+# %% wrong: attention only -> feed-forward layer is missing
 def decoder_block(values, attention_weights, feed_forward_weights, heads):
     values = np.asarray(values)
     g1, be1, wq, wk, wv, wo = attention_weights
@@ -317,7 +317,7 @@ def decoder_block(values, attention_weights, feed_forward_weights, heads):
     x = x + multi_head_attention(layer_norm(x, g2, b2), *p, heads)[0]
     return x + feed_forward(layer_norm(x, g1, b1), *l)
 
-# %% wrong: norm of the sum added
+# %% wrong: norm of the sum added -> normalised once more
 def decoder_block(values, attention_weights, feed_forward_weights, heads):
     x = np.asarray(values); g1, b1, *p = attention_weights; g2, b2, *l = feed_forward_weights
     x = x + multi_head_attention(layer_norm(x, g1, b1), *p, heads)[0]
@@ -373,3 +373,78 @@ def decoder_block(values, attention_weights, feed_forward_weights, heads):
     x = np.asarray(values); g1, b1, *p = attention_weights; g2, b2, *l = feed_forward_weights
     x = x + multi_head_attention(rms(x, g1, b1), *p, heads)[0]
     return x + feed_forward(rms(x, g2, b2), *l)
+
+# %% wrong: merged heads in place of the output -> has gone through wo
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    g1, b1, wq, wk, wv, wo = attention_weights
+    g2, b2, *mlp = feed_forward_weights
+    x = np.asarray(values)
+    _, _, attended = multi_head_attention(layer_norm(x, g1, b1), wq, wk, wv, wo, heads)
+    x = x + attended
+    return x + feed_forward(layer_norm(x, g2, b2), *mlp)
+
+# %% wrong: feed-forward forgotten -> the feed-forward layer is missing
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    g1, b1, *attention = attention_weights
+    x = np.asarray(values)
+    return x + multi_head_attention(layer_norm(x, g1, b1), *attention, heads)[0]
+
+# %% wrong: norm at the exit too -> normalised once more
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    g1, b1, *attention = attention_weights
+    g2, b2, *mlp = feed_forward_weights
+    x = np.asarray(values)
+    x = x + multi_head_attention(layer_norm(x, g1, b1), *attention, heads)[0]
+    x = x + feed_forward(layer_norm(x, g2, b2), *mlp)
+    return layer_norm(x, g2, b2)
+
+# %% wrong: x overwritten by its norm -> the stream itself was normalised
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    g1, b1, *attention = attention_weights
+    g2, b2, *mlp = feed_forward_weights
+    x = layer_norm(np.asarray(values), g1, b1)
+    x = x + multi_head_attention(x, *attention, heads)[0]
+    x = layer_norm(x, g2, b2)
+    return x + feed_forward(x, *mlp)
+
+# %% wrong: second branch reads values -> reads the block's input
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    g1, b1, *attention = attention_weights
+    g2, b2, *mlp = feed_forward_weights
+    x = np.asarray(values)
+    y = x + multi_head_attention(layer_norm(x, g1, b1), *attention, heads)[0]
+    return y + feed_forward(layer_norm(x, g2, b2), *mlp)
+
+# %% wrong: tuple of attention added -> your code raised
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    g1, b1, *attention = attention_weights
+    g2, b2, *mlp = feed_forward_weights
+    x = values + multi_head_attention(layer_norm(values, g1, b1), *attention, heads)
+    return x + feed_forward(layer_norm(x, g2, b2), *mlp)
+
+# %% right: increments collected and summed
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    (g1, b1), (g2, b2) = attention_weights[:2], feed_forward_weights[:2]
+    stream = [np.asarray(values)]
+    stream.append(multi_head_attention(layer_norm(sum(stream), g1, b1), *attention_weights[2:], heads)[0])
+    stream.append(feed_forward(layer_norm(sum(stream), g2, b2), *feed_forward_weights[2:]))
+    return sum(stream)
+
+# %% right: einsum of everything, float32
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    g1, b1, wq, wk, wv, wo = (np.asarray(w, np.float32) for w in attention_weights)
+    g2, b2, w1, c1, w2, c2 = (np.asarray(w, np.float32) for w in feed_forward_weights)
+    x = np.asarray(values, np.float32)
+    n = layer_norm(x, g1, b1)
+    q, k, v = (np.einsum("td,dhc->htc", n, w.reshape(len(w), heads, -1)) for w in (wq, wk, wv))
+    s = np.einsum("htc,hsc->hts", q, k) / np.float32(q.shape[-1]) ** np.float32(0.5)
+    a = row_softmax(np.where(causal_mask(len(x)), s, np.float32(-1e30)))
+    x = x + np.einsum("hts,hsc,hcd->td", a, v, wo.reshape(heads, -1, wo.shape[1]))
+    h = layer_norm(x, g2, b2) @ w1 + c1
+    return x + gelu(h) @ w2 + c2
+
+# %% right: position by position in the second half
+def decoder_block(values, attention_weights, feed_forward_weights, heads):
+    x = np.array(values, dtype=float)
+    x += multi_head_attention(layer_norm(x, *attention_weights[:2]), *attention_weights[2:], heads)[0]
+    return np.stack([row + feed_forward(layer_norm(row, *feed_forward_weights[:2]), *feed_forward_weights[2:]) for row in x])

@@ -136,14 +136,14 @@ def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
     results = [multi_head_attention(h, wq, wk, wv, wo, heads) for h in hidden_batch]
     return np.stack([r[0] for r in results]), np.stack([r[1] for r in results], axis=1)
 
-# %% wrong: three results
+# %% wrong: three results -> 2 items were expected
 def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
     if np.ndim(hidden_batch) != 3:
         raise ValueError("axes")
     results = [multi_head_attention(h, wq, wk, wv, wo, heads) for h in hidden_batch]
     return tuple(np.stack(r) for r in zip(*results))
 
-# %% wrong: head axis taken from the batch by reshape
+# %% wrong: head axis taken from the batch by reshape -> a transpose is missing in both
 def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
     x = np.asarray(hidden_batch)
     if x.ndim != 3:
@@ -184,7 +184,7 @@ def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
     output, weights, _ = zip(*[multi_head_attention(h, wq, wk, wv, wo, heads) for h in x.swapaxes(0, 1)])
     return np.stack(output).swapaxes(0, 1), np.stack(weights)
 
-# %% wrong: output before wo
+# %% wrong: output before wo -> not multiplied by wo
 def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
     if np.ndim(hidden_batch) != 3:
         raise ValueError("axes")
@@ -215,7 +215,7 @@ def rope(values, positions, base=10000.0):
     turned = [a * np.cos(angle) + b * np.sin(angle), -a * np.sin(angle) + b * np.cos(angle)]
     return np.stack(turned, axis=-1).reshape(values.shape)
 
-# %% wrong: a reflection
+# %% wrong: a reflection -> one sign of the sine is wrong
 def rope(values, positions, base=10000.0):
     values = np.asarray(values)
     d = values.shape[-1]
@@ -224,7 +224,7 @@ def rope(values, positions, base=10000.0):
     turned = [a * np.cos(angle) + b * np.sin(angle), a * np.sin(angle) - b * np.cos(angle)]
     return np.stack(turned, axis=-1).reshape(values.shape)
 
-# %% wrong: no minus
+# %% wrong: no minus -> one sign of the sine is wrong
 def rope(values, positions, base=10000.0):
     values = np.asarray(values)
     d = values.shape[-1]
@@ -269,7 +269,7 @@ def rope(values, positions, base=10000.0):
     turned = [a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)]
     return np.stack(turned, axis=-1).reshape(values.shape)
 
-# %% wrong: two twice
+# %% wrong: two twice -> its 2 is there twice
 def rope(values, positions, base=10000.0):
     values = np.asarray(values)
     d = values.shape[-1]
@@ -305,7 +305,7 @@ def rope(values, positions, base=10000.0):
     turned = [a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)]
     return np.stack(turned, axis=-1).reshape(values.shape)
 
-# %% wrong: positions counted from one
+# %% wrong: positions counted from one -> positions are one too large
 def rope(values, positions, base=10000.0):
     values = np.asarray(values)
     d = values.shape[-1]
@@ -314,7 +314,7 @@ def rope(values, positions, base=10000.0):
     turned = [a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)]
     return np.stack(turned, axis=-1).reshape(values.shape)
 
-# %% wrong: degrees
+# %% wrong: degrees -> taken for degrees
 def rope(values, positions, base=10000.0):
     values = np.asarray(values)
     d = values.shape[-1]
@@ -331,7 +331,7 @@ def rope(values, positions, base=10000.0):
     a, b = values[..., ::2], values[..., 1::2]
     return np.concatenate([a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)], axis=-1)
 
-# %% wrong: second line reads the new first
+# %% wrong: second line reads the new first -> keep the old a and b
 def rope(values, positions, base=10000.0):
     out = np.array(values)
     d = out.shape[-1]
@@ -472,3 +472,100 @@ def rope(values, positions, base=10000.0):
     a, b = x[..., ::2], x[..., 1::2]; out = np.empty(x.shape)
     out[..., ::2], out[..., 1::2] = a - b * np.sin(t), a * np.sin(t) + b
     return out
+
+# %% wrong: both signs plus -> one sign of the sine is wrong
+def rope(values, positions, base=10000.0):
+    x = np.asarray(values)
+    d = x.shape[-1]
+    angle = np.asarray(positions)[:, None] * base ** (-np.arange(0, d, 2) / d)
+    a, b, out = x[..., 0::2], x[..., 1::2], np.empty(x.shape)
+    out[..., 0::2] = a * np.cos(angle) + b * np.sin(angle)
+    out[..., 1::2] = a * np.sin(angle) + b * np.cos(angle)
+    return out
+
+# %% wrong: minus in the second line too -> one sign of the sine is wrong
+def rope(values, positions, base=10000.0):
+    x = np.asarray(values)
+    d = x.shape[-1]
+    angle = np.asarray(positions)[:, None] * base ** (-np.arange(0, d, 2) / d)
+    a, b, out = x[..., 0::2], x[..., 1::2], np.empty(x.shape)
+    out[..., 0::2] = a * np.cos(angle) - b * np.sin(angle)
+    out[..., 1::2] = b * np.cos(angle) - a * np.sin(angle)
+    return out
+
+# %% wrong: clockwise -> pairs turn backwards
+def rope(values, positions, base=10000.0):
+    x = np.asarray(values)
+    d = x.shape[-1]
+    angle = np.asarray(positions)[:, None] * base ** (-np.arange(0, d, 2) / d)
+    z = (x[..., 0::2] + 1j * x[..., 1::2]) * np.exp(-1j * angle)
+    return np.stack([z.real, z.imag], -1).reshape(x.shape)
+
+# %% wrong: first feature overwritten before the second -> keep the old a and b
+def rope(values, positions, base=10000.0):
+    out = np.array(values, dtype=float)
+    d = out.shape[-1]
+    for t, m in enumerate(positions):
+        for p in range(d // 2):
+            theta = m * base ** (-2 * p / d)
+            out[..., t, 2 * p] = out[..., t, 2 * p] * np.cos(theta) - out[..., t, 2 * p + 1] * np.sin(theta)
+            out[..., t, 2 * p + 1] = out[..., t, 2 * p] * np.sin(theta) + out[..., t, 2 * p + 1] * np.cos(theta)
+    return out
+
+# %% wrong: arange by twos and times two again -> its 2 is there twice
+def rope(values, positions, base=10000.0):
+    x = np.asarray(values)
+    d = x.shape[-1]
+    angle = np.asarray(positions)[:, None] * base ** (-2 * np.arange(0, d, 2) / d)
+    z = (x[..., 0::2] + 1j * x[..., 1::2]) * np.exp(1j * angle)
+    return np.stack([z.real, z.imag], -1).reshape(x.shape)
+
+# %% wrong: batch flattened into time -> joined into one long one
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden_batch)
+    if x.ndim != 3:
+        raise ValueError("three axes")
+    B, T, d = x.shape
+    output, weights, _ = multi_head_attention(x.reshape(B * T, d), wq, wk, wv, wo, heads)
+    per = np.stack([weights[:, b * T : (b + 1) * T, b * T : (b + 1) * T] for b in range(B)])
+    return output.reshape(B, T, d), per
+
+# %% wrong: output of every sequence only -> 2 results were expected, output, weights
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    if np.ndim(hidden_batch) != 3:
+        raise ValueError("three axes")
+    return np.stack([multi_head_attention(x, wq, wk, wv, wo, heads)[0] for x in hidden_batch])
+
+# %% right: zip of the loop, rotation by outer
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden_batch)
+    if x.ndim != 3:
+        raise ValueError(f"three axes expected, got {x.ndim}")
+    outputs, weights, _ = zip(*(multi_head_attention(one, wq, wk, wv, wo, heads) for one in x))
+    return np.array(outputs), np.array(weights)
+
+def rope(values, positions, base=10000.0):
+    x = np.asarray(values)
+    d = x.shape[-1]
+    angle = np.outer(positions, np.exp(-np.log(base) * np.arange(0, d, 2) / d))
+    c, s = np.cos(angle).repeat(2, axis=-1), np.sin(angle).repeat(2, axis=-1)
+    swapped = x.reshape(*x.shape[:-1], d // 2, 2)[..., ::-1] * np.array([-1, 1])
+    return x * c + swapped.reshape(x.shape) * s
+
+# %% right: two-by-two matrices
+def rope(values, positions, base=10000.0):
+    x = np.asarray(values, dtype=float)
+    d = x.shape[-1]
+    t = np.asarray(positions)[:, None] / base ** (np.arange(d // 2) * 2 / d)
+    turn = np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]])
+    pairs = x.reshape(*x.shape[:-1], d // 2, 2)
+    return np.einsum("ijtp,...tpj->...tpi", turn, pairs).reshape(x.shape)
+
+# %% right: lists out, one error for both
+def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
+    try:
+        B, T, d = np.shape(hidden_batch)
+    except ValueError:
+        raise ValueError("hidden_batch must be (B, T, d)") from None
+    done = [multi_head_attention(hidden_batch[b], wq, wk, wv, wo, heads) for b in range(B)]
+    return [[o.tolist() for o, _, _ in done], np.stack([w for _, w, _ in done])]

@@ -107,7 +107,7 @@ def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, b
         x = decoder_block(x, *b, heads)
     return x @ output_projection
 
-# %% wrong: positions from one
+# %% wrong: positions from one -> step 0 gets row 0
 def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
     ids = np.asarray(token_ids)
     x = token_embedding[ids] + np.roll(positional_embedding, -1, axis=0)[: len(ids)]
@@ -147,7 +147,7 @@ def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, b
         x = decoder_block(x, *blocks[0], heads)
     return x @ output_projection
 
-# %% wrong: blocks all read the embeddings
+# %% wrong: blocks all read the embeddings -> last block had an effect
 def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
     ids = np.asarray(token_ids)
     x = token_embedding[ids] + positional_embedding[: len(ids)]; y = x
@@ -187,7 +187,7 @@ def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, b
         x = decoder_block(x, *b, heads)
     return row_softmax(x @ output_projection)
 
-# %% wrong: no projection
+# %% wrong: no projection -> the hidden states came
 def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
     ids = np.asarray(token_ids)
     x = token_embedding[ids] + positional_embedding[: len(ids)]
@@ -227,7 +227,7 @@ def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, b
         x = decoder_block(x, *b, 1)
     return x @ output_projection
 
-# %% wrong: scaled embeddings
+# %% wrong: scaled embeddings -> scaled by the root of d
 def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
     ids = np.asarray(token_ids)
     x = token_embedding[ids] * np.sqrt(token_embedding.shape[1]) + positional_embedding[: len(ids)]
@@ -350,7 +350,7 @@ def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, b
     for k, (a, _) in enumerate(blocks): x = decoder_block(x, a, blocks[k - 1][1], heads)
     return x @ output_projection
 
-# %% wrong: log-probabilities
+# %% wrong: log-probabilities -> log-probabilities came
 def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
     x = np.asarray(token_embedding)[np.asarray(token_ids)] + np.asarray(positional_embedding)[: len(token_ids)]
     for a, f in blocks: x = decoder_block(x, a, f, heads)
@@ -376,3 +376,77 @@ def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, b
     x = np.asarray(token_embedding)[ids] + np.asarray(positional_embedding)[: len(ids)]
     for a, f in blocks: x = decoder_block(x, a, f, heads)
     return x @ output_projection
+
+# %% wrong: positions counted from one -> step 0 gets row 0
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    p = np.concatenate([positional_embedding, positional_embedding[:1]])
+    x = token_embedding[ids] + p[1 : len(ids) + 1]
+    for a, f in blocks:
+        x = decoder_block(x, a, f, heads)
+    return x @ output_projection
+
+# %% wrong: embeddings times the root of d -> scaled by the root of d
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] * np.sqrt(token_embedding.shape[1]) + positional_embedding[: len(ids)]
+    for a, f in blocks:
+        x = decoder_block(x, a, f, heads)
+    return x @ output_projection
+
+# %% wrong: log-softmax at the end -> log-probabilities came
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]
+    for a, f in blocks:
+        x = decoder_block(x, a, f, heads)
+    logits = x @ output_projection
+    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+
+# %% wrong: every block reads the embeddings, the last one wins -> last block had an effect
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]
+    for a, f in blocks:
+        y = decoder_block(x, a, f, heads)
+    return y @ output_projection
+
+# %% wrong: positions looked up by the ids -> looked up by token id
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[ids % len(positional_embedding)]
+    for a, f in blocks:
+        x = decoder_block(x, a, f, heads)
+    return x @ output_projection
+
+# %% wrong: return inside the loop -> only the first block
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.asarray(token_ids)
+    x = token_embedding[ids] + positional_embedding[: len(ids)]
+    for a, f in blocks:
+        x = decoder_block(x, a, f, heads)
+        return x @ output_projection
+
+# %% right: zip of ids and positions
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    x = np.array([token_embedding[i] + p for i, p in zip(token_ids, positional_embedding)])
+    for block in blocks:
+        x = decoder_block(x, *block, heads)
+    return np.dot(x, output_projection)
+
+# %% right: projection folded into an einsum, take
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    ids = np.array(token_ids, dtype=int)
+    x = np.take(token_embedding, ids, axis=0) + np.take(positional_embedding, range(ids.size), axis=0)
+    stack = list(blocks)
+    for i in range(len(stack)):
+        x = decoder_block(x, attention_weights=stack[i][0], feed_forward_weights=stack[i][1], heads=heads)
+    return np.einsum("td,dv->tv", x, output_projection)
+
+# %% right: float32 stream, lists out
+def tiny_transformer_forward(token_ids, token_embedding, positional_embedding, blocks, output_projection, heads):
+    t = len(token_ids)
+    x = (token_embedding[list(token_ids)] + positional_embedding[:t]).astype(np.float32)
+    for a, f in blocks:
+        x = decoder_block(x, tuple(np.float32(w) for w in a), tuple(np.float32(w) for w in f), heads)
+    return (x @ np.float32(output_projection)).tolist()

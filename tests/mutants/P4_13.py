@@ -140,7 +140,7 @@ def masked_cross_entropy(logits, labels, loss_mask):
     nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
     return nll * m
 
-# %% wrong: perplexity
+# %% wrong: perplexity -> the perplexity
 def masked_cross_entropy(logits, labels, loss_mask):
     x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
     if not m.any():
@@ -160,7 +160,7 @@ def masked_cross_entropy(logits, labels, loss_mask):
     nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
     return nll[m].mean() / x.shape[-1]
 
-# %% wrong: divided by sequences
+# %% wrong: divided by sequences -> divided by the number of sequences
 def masked_cross_entropy(logits, labels, loss_mask):
     x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
     if not m.any():
@@ -240,7 +240,7 @@ def masked_cross_entropy(logits, labels, loss_mask):
     nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
     return -np.take_along_axis(logp[..., :-1, :], y[..., 1:, None], -1)[..., 0][m[..., 1:]].mean()
 
-# %% wrong: wrong way shifted
+# %% wrong: wrong way shifted -> the labels are shifted already
 def masked_cross_entropy(logits, labels, loss_mask):
     x, y, m = np.asarray(logits), np.asarray(labels), np.asarray(loss_mask, bool)
     if not m.any():
@@ -290,7 +290,7 @@ def masked_cross_entropy(logits, labels, loss_mask):
     nll = -np.take_along_axis(logp, y[..., None], axis=-1)[..., 0]
     return -logp.max(-1)[m].mean()
 
-# %% wrong: log of a softmax
+# %% wrong: log of a softmax -> share that became 0
 def masked_cross_entropy(logits, labels, loss_mask):
     p = row_softmax(logits)
     if not np.any(loss_mask):
@@ -298,7 +298,7 @@ def masked_cross_entropy(logits, labels, loss_mask):
     picked = np.take_along_axis(p, np.asarray(labels)[..., None], axis=-1)[..., 0]
     return -np.log(picked[loss_mask]).mean()
 
-# %% wrong: log of softmax and a small number
+# %% wrong: log of softmax and a small number -> has a probability a floor
 def masked_cross_entropy(logits, labels, loss_mask):
     p = row_softmax(logits)
     if not np.any(loss_mask):
@@ -306,7 +306,7 @@ def masked_cross_entropy(logits, labels, loss_mask):
     picked = np.take_along_axis(p, np.asarray(labels)[..., None], axis=-1)[..., 0]
     return -np.log(picked[loss_mask] + 1e-12).mean()
 
-# %% wrong: overflow
+# %% wrong: overflow -> exp of a large logit overflows
 def masked_cross_entropy(logits, labels, loss_mask):
     e = np.exp(np.asarray(logits))
     if not np.any(loss_mask):
@@ -315,12 +315,12 @@ def masked_cross_entropy(logits, labels, loss_mask):
     picked = np.take_along_axis(p, np.asarray(labels)[..., None], axis=-1)[..., 0]
     return -np.log(picked[loss_mask]).mean()
 
-# %% wrong: NaN for nothing kept
+# %% wrong: NaN for nothing kept -> a mean over nothing is 0 / 0
 def masked_cross_entropy(logits, labels, loss_mask):
     x, y = np.asarray(logits)[loss_mask], np.asarray(labels)[loss_mask]
     return float(np.mean(np.logaddexp.reduce(x, axis=-1) - x[np.arange(len(y)), y]))
 
-# %% wrong: one sequence only
+# %% wrong: one sequence only -> works for one sequence alone
 def masked_cross_entropy(logits, labels, loss_mask):
     if not np.any(loss_mask):
         return 0.0
@@ -357,7 +357,7 @@ def masked_cross_entropy(logits, labels, loss_mask):
     x = x[m] - x[m].max(-1, keepdims=True); lp = x - np.log(np.exp(x).sum(-1, keepdims=True))
     return float(-(0.98 * np.take_along_axis(lp, np.asarray(labels)[m][:, None], -1)[:, 0] + 0.02 * lp.mean(-1)).mean())
 
-# %% wrong: clipped surprise
+# %% wrong: clipped surprise -> too small
 def masked_cross_entropy(logits, labels, loss_mask):
     x = np.asarray(logits); m = np.asarray(loss_mask)
     if not m.any(): return 0.0
@@ -378,7 +378,7 @@ def masked_cross_entropy(logits, labels, loss_mask):
     n = np.sum(loss_mask)
     return float(-np.take_along_axis(lp, np.asarray(labels)[..., None], -1).sum() / n) if n else 0.0
 
-# %% wrong: peak over the whole array
+# %% wrong: peak over the whole array -> each row less its own largest
 def masked_cross_entropy(logits, labels, loss_mask):
     x = np.asarray(logits); m = np.asarray(loss_mask)
     if not m.any(): return 0.0
@@ -412,3 +412,95 @@ def masked_cross_entropy(logits, labels, loss_mask):
     if not m.any(): return 0.0
     x = x[m] - x[m].max(-1, keepdims=True); lp = x - np.log(np.exp(x).sum(-1, keepdims=True))
     return float(-np.take_along_axis(lp, y[m][:, None], -1).mean())
+
+# %% wrong: clipped probabilities -> has a probability a floor
+def masked_cross_entropy(logits, labels, loss_mask):
+    if not np.any(loss_mask):
+        return 0.0
+    p = row_softmax(np.asarray(logits))[loss_mask]
+    p = np.clip(p[np.arange(len(p)), np.asarray(labels)[loss_mask]], 1e-7, 1.0)
+    return float(-np.log(p).mean())
+
+# %% wrong: epsilon in the logarithm -> has a probability a floor
+def masked_cross_entropy(logits, labels, loss_mask):
+    if np.sum(loss_mask) == 0:
+        return 0.0
+    p = row_softmax(np.asarray(logits))
+    p = np.take_along_axis(p, np.asarray(labels)[..., None], -1)[..., 0]
+    return -(np.log(p + 1e-12) * loss_mask).sum() / np.sum(loss_mask)
+
+# %% wrong: log of a softmax without care -> the logarithm of a share that became 0 is -inf
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y = np.asarray(logits)[loss_mask], np.asarray(labels)[loss_mask]
+    return -np.log(row_softmax(x)[np.arange(len(y)), y]).mean() if len(y) else 0.0
+
+# %% wrong: mean of nothing -> before you divide
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y = np.asarray(logits)[loss_mask], np.asarray(labels)[loss_mask]
+    x = x - x.max(axis=-1, keepdims=True)
+    losses = np.log(np.exp(x).sum(axis=-1)) - x[np.arange(len(y)), y]
+    return losses.mean()
+
+# %% wrong: sum over a count of zero -> before you divide
+def masked_cross_entropy(logits, labels, loss_mask):
+    x = np.asarray(logits) - np.max(logits, axis=-1, keepdims=True)
+    losses = np.log(np.exp(x).sum(-1)) - np.take_along_axis(x, np.asarray(labels)[..., None], -1)[..., 0]
+    return np.sum(losses * loss_mask) / np.sum(loss_mask)
+
+# %% wrong: indexed as for one sequence -> it works for one sequence alone
+def masked_cross_entropy(logits, labels, loss_mask):
+    x = np.asarray(logits) - np.max(logits, axis=-1, keepdims=True)
+    log_p = x - np.log(np.exp(x).sum(-1, keepdims=True))
+    picked = log_p[np.arange(len(labels)), labels]
+    return -picked[loss_mask].mean() if np.any(loss_mask) else 0.0
+
+# %% wrong: labels index the first axis -> picks every label at every position
+def masked_cross_entropy(logits, labels, loss_mask):
+    x = np.asarray(logits)[loss_mask]
+    y = np.asarray(labels)[loss_mask]
+    if not len(y):
+        return 0.0
+    x = x - x.max(-1, keepdims=True)
+    log_p = x - np.log(np.exp(x).sum(-1, keepdims=True))
+    return float(-log_p[:, y].mean())
+
+# %% wrong: probability averaged -> came without its logarithm
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y = np.asarray(logits)[loss_mask], np.asarray(labels)[loss_mask]
+    return float(-row_softmax(x)[np.arange(len(y)), y].mean()) if len(y) else 0.0
+
+# %% wrong: divided by the batch size -> divided by the number of sequences
+def masked_cross_entropy(logits, labels, loss_mask):
+    x, y = np.asarray(logits)[loss_mask], np.asarray(labels)[loss_mask]
+    x = x - x.max(-1, keepdims=True) if len(y) else x
+    return float((np.log(np.exp(x).sum(-1)) - x[np.arange(len(y)), y]).sum() / len(labels))
+
+# %% right: weighted average and a guarded count
+def masked_cross_entropy(logits, labels, loss_mask):
+    x = np.asarray(logits, dtype=float)
+    x = x - x.max(-1, keepdims=True)
+    losses = np.log(np.exp(x).sum(-1)) - np.take_along_axis(x, np.asarray(labels)[..., None], -1)[..., 0]
+    kept = np.asarray(loss_mask)
+    return np.where(kept, losses, 0).sum() / max(kept.sum(), 1)
+
+# %% right: one-hot einsum in float32
+def masked_cross_entropy(logits, labels, loss_mask):
+    kept = np.asarray(loss_mask)
+    x = np.asarray(logits, np.float32)[kept]
+    if x.size == 0:
+        return np.float32(0)
+    hot = np.eye(x.shape[-1], dtype=np.float32)[np.asarray(labels)[kept]]
+    top = x.max(-1, keepdims=True)
+    return np.mean(np.log(np.exp(x - top).sum(-1)) - np.einsum("nv,nv->n", hot, x - top))
+
+# %% right: nested loops over indices
+def masked_cross_entropy(logits, labels, loss_mask):
+    total, count = 0.0, 0
+    for place in np.ndindex(np.shape(labels)):
+        if not loss_mask[place]:
+            continue
+        row = np.asarray(logits)[place]
+        top = max(row)
+        total += top + np.log(sum(np.exp(v - top) for v in row)) - row[labels[place]]
+        count += 1
+    return total / count if count else 0

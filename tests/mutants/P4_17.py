@@ -70,7 +70,7 @@ def output_projection_loss_and_grad(context, output_projection, upstream):
 def output_projection_loss_and_grad(context, output_projection, upstream):
     return np.sum((context @ output_projection) * upstream, axis=1), context.T @ upstream
 
-# %% wrong: gradient of the context
+# %% wrong: gradient of the context -> that is the gradient of context
 def output_projection_loss_and_grad(context, output_projection, upstream):
     return np.sum((context @ output_projection) * upstream), upstream @ output_projection.T
 
@@ -143,3 +143,46 @@ def output_projection_loss_and_grad(context, output_projection, upstream):
 # %% wrong: weight decay added
 def output_projection_loss_and_grad(context, output_projection, upstream):
     return np.sum(context @ output_projection * upstream), context.T @ upstream + 1e-3 * output_projection
+
+# %% wrong: the other gradient -> gradient of context
+def output_projection_loss_and_grad(context, output_projection, upstream):
+    loss = np.sum(context @ output_projection * upstream)
+    return loss, upstream @ output_projection.T
+
+# %% wrong: both means over all entries -> mean over all entries
+def output_projection_loss_and_grad(context, output_projection, upstream):
+    loss = np.mean(context @ output_projection * upstream)
+    return loss, context.T @ upstream / upstream.size
+
+# %% wrong: upstream first -> transposed
+def output_projection_loss_and_grad(context, output_projection, upstream):
+    return float((context @ output_projection * upstream).sum()), upstream.T @ context
+
+# %% wrong: summed over one axis
+def output_projection_loss_and_grad(context, output_projection, upstream):
+    return (context @ output_projection * upstream).sum(axis=0), context.T @ upstream
+
+# %% wrong: loss of the output in the gradient
+def output_projection_loss_and_grad(context, output_projection, upstream):
+    output = context @ output_projection
+    return np.sum(output * upstream), context.T @ (output * upstream)
+
+# %% wrong: gradient first -> swapped
+def output_projection_loss_and_grad(context, output_projection, upstream):
+    return context.T @ upstream, np.sum(context @ output_projection * upstream)
+
+# %% right: vdot
+def output_projection_loss_and_grad(context, output_projection, upstream):
+    return np.vdot(np.matmul(context, output_projection), upstream), np.swapaxes(context, 0, 1) @ upstream
+
+# %% right: loss from the gradient
+def output_projection_loss_and_grad(context, output_projection, upstream):
+    grad = np.asarray(context).T.dot(upstream)
+    return [(grad * output_projection).sum(), grad]
+
+# %% right: entry by entry
+def output_projection_loss_and_grad(context, output_projection, upstream):
+    (T, n), m = context.shape, upstream.shape[1]
+    grad = [[sum(context[t, i] * upstream[t, o] for t in range(T)) for o in range(m)] for i in range(n)]
+    loss = sum(output_projection[i, o] * grad[i][o] for i in range(n) for o in range(m))
+    return loss, grad

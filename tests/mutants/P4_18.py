@@ -85,7 +85,7 @@ def finite_difference_gradient(loss_fn, parameter, epsilon):
         gradient[index] = (loss_fn(parameter + step) - loss_fn(parameter - step)) / epsilon
     return gradient
 
-# %% wrong: precedence, / 2 * epsilon
+# %% wrong: precedence, / 2 * epsilon -> 2 epsilon needs brackets
 def finite_difference_gradient(loss_fn, parameter, epsilon):
     gradient = np.zeros_like(parameter)
     for index in np.ndindex(parameter.shape):
@@ -135,7 +135,7 @@ def finite_difference_gradient(loss_fn, parameter, epsilon):
         slopes.append((loss_fn(parameter + step) - loss_fn(parameter - step)) / (2 * epsilon))
     return np.array(slopes)
 
-# %% wrong: steps add up, the entry is not put back
+# %% wrong: steps add up, the entry is not put back -> is not put back
 def finite_difference_gradient(loss_fn, parameter, epsilon):
     work, gradient = parameter.copy(), np.zeros_like(parameter)
     for index in np.ndindex(work.shape):
@@ -223,7 +223,7 @@ def finite_difference_gradient(loss_fn, parameter, epsilon):
         g[i] = (loss_fn(parameter + e) - loss_fn(parameter - e)) / (2 * h)
     return g
 
-# %% wrong: epsilon halved
+# %% wrong: epsilon halved -> moves by half of epsilon
 def finite_difference_gradient(loss_fn, parameter, epsilon):
     g = np.zeros(parameter.shape)
     for i in np.ndindex(*parameter.shape):
@@ -278,3 +278,96 @@ def finite_difference_gradient(loss_fn, parameter, epsilon):
         e = np.zeros(parameter.shape); e[i] = epsilon
         g[i] = (loss_fn(parameter + e) - loss_fn(parameter - e)) / (2 * epsilon) * np.sign(parameter[i])
     return g
+
+# %% wrong: a copy, the entry never put back -> is not put back
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    p = np.array(parameter)
+    grad = np.zeros_like(p)
+    for i in np.ndindex(p.shape):
+        p[i] += epsilon
+        up = loss_fn(p)
+        p[i] -= 2 * epsilon
+        grad[i] = (up - loss_fn(p)) / (2 * epsilon)
+    return grad
+
+# %% wrong: the caller's array, never put back -> is not put back
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    grad = np.zeros(parameter.shape)
+    for i in np.ndindex(*parameter.shape):
+        parameter[i] += epsilon
+        up = loss_fn(parameter)
+        parameter[i] -= 2 * epsilon
+        down = loss_fn(parameter)
+        grad[i] = (up - down) / (2 * epsilon)
+    return grad
+
+# %% wrong: missing bracket -> 2 epsilon needs brackets
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    grad = np.zeros_like(parameter)
+    for i in np.ndindex(parameter.shape):
+        e = np.zeros_like(parameter)
+        e[i] = epsilon
+        grad[i] = (loss_fn(parameter + e) - loss_fn(parameter - e)) / 2 * epsilon
+    return grad
+
+# %% wrong: reshape taken for a view -> nothing moved
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    grad = np.zeros(parameter.size)
+    flat = parameter.reshape(-1)
+    for i in range(flat.size):
+        old = flat[i]
+        flat[i] = old + epsilon
+        up = loss_fn(parameter)
+        flat[i] = old - epsilon
+        down = loss_fn(parameter)
+        flat[i] = old
+        grad[i] = (up - down) / (2 * epsilon)
+    return grad.reshape(parameter.shape)
+
+# %% wrong: half a step to each side -> moves by half of epsilon
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    grad = np.zeros_like(parameter)
+    for i in np.ndindex(parameter.shape):
+        e = np.zeros_like(parameter)
+        e[i] = epsilon / 2
+        grad[i] = (loss_fn(parameter + e) - loss_fn(parameter - e)) / epsilon
+    return grad
+
+# %% wrong: alias taken for a copy -> one step
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    grad = np.zeros_like(parameter)
+    base = loss_fn(parameter)
+    for i in np.ndindex(parameter.shape):
+        moved = parameter.copy()
+        moved[i] = moved[i] + epsilon
+        grad[i] = (loss_fn(moved) - base) / epsilon
+    return grad
+
+# %% right: old value kept and put back
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    p = np.array(parameter, dtype=np.float64)
+    grad = np.empty(p.shape)
+    for i in np.ndindex(p.shape):
+        old = p[i]
+        p[i] = old + epsilon
+        up = loss_fn(p)
+        p[i] = old - epsilon
+        down = loss_fn(p)
+        p[i] = old
+        grad[i] = (up - down) / (2 * epsilon)
+    return grad
+
+# %% right: identity reshaped into steps
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    steps = epsilon * np.eye(parameter.size).reshape(-1, *parameter.shape)
+    slopes = [(loss_fn(parameter + s) - loss_fn(parameter - s)) / 2 / epsilon for s in steps]
+    return np.array(slopes, dtype=float).reshape(parameter.shape)
+
+# %% right: a function of one number
+def finite_difference_gradient(loss_fn, parameter, epsilon):
+    def along(i, t):
+        moved = np.array(parameter)
+        moved[np.unravel_index(i, moved.shape)] += t
+        return float(loss_fn(moved))
+    values = [(along(i, epsilon) - along(i, -epsilon)) / (epsilon + epsilon) for i in range(np.size(parameter))]
+    return np.reshape(values, np.shape(parameter)).tolist()

@@ -169,17 +169,17 @@ def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
         return 0
     return 1
 
-# %% wrong: mean of absolute errors
+# %% wrong: mean of absolute errors -> errors are averaged
 def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
     n = numeric_gradient(loss_fn, parameter, epsilon)
     return n.shape == analytic_grad.shape and np.abs(n - analytic_grad).mean() <= tolerance
 
-# %% wrong: sums compared
+# %% wrong: sums compared -> sums of the gradients
 def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
     n = numeric_gradient(loss_fn, parameter, epsilon)
     return n.shape == analytic_grad.shape and bool(np.isclose(n.sum(), analytic_grad.sum(), rtol=tolerance, atol=tolerance))
 
-# %% wrong: lengths compared
+# %% wrong: lengths compared -> lengths of the gradients
 def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
     n = numeric_gradient(loss_fn, parameter, epsilon)
     return n.shape == analytic_grad.shape and bool(abs(np.linalg.norm(n) - np.linalg.norm(analytic_grad)) <= tolerance * (1 + np.linalg.norm(n)))
@@ -189,12 +189,12 @@ def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
     n = numeric_gradient(loss_fn, parameter, epsilon)
     return n.shape == analytic_grad.shape and bool(np.isfinite(analytic_grad).all()) and bool(np.median(np.abs(n - analytic_grad)) <= tolerance)
 
-# %% wrong: sorted entries
+# %% wrong: sorted entries -> without signs
 def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
     n = numeric_gradient(loss_fn, parameter, epsilon)
     return n.shape == analytic_grad.shape and bool(np.allclose(np.sort(np.abs(n), None), np.sort(np.abs(analytic_grad), None), tolerance, tolerance))
 
-# %% wrong: size compared, not shape
+# %% wrong: size compared, not shape -> shapes are broadcast
 def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
     n = numeric_gradient(loss_fn, parameter, epsilon)
     return n.size == analytic_grad.size and bool(np.allclose(n.ravel(), analytic_grad.ravel(), tolerance, tolerance))
@@ -227,3 +227,69 @@ def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
     v = np.ones(parameter.shape)
     n = (loss_fn(parameter + epsilon * v) - loss_fn(parameter - epsilon * v)) / (2 * epsilon)
     return bool(abs(n - (v * analytic_grad).sum()) <= tolerance * (1 + abs(n)))
+
+# %% wrong: any in place of all -> one right entry is enough
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    numeric = numeric_gradient(loss_fn, parameter, epsilon)
+    if np.shape(analytic_grad) != numeric.shape:
+        return False
+    return bool(np.any(np.abs(analytic_grad - numeric) < tolerance))
+
+# %% wrong: difference without its absolute value -> keeps its sign
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    numeric = numeric_gradient(loss_fn, parameter, epsilon)
+    if np.shape(analytic_grad) != numeric.shape:
+        return False
+    return bool(np.all(analytic_grad - numeric < tolerance))
+
+# %% wrong: largest difference compared, NaN passes -> ask that all entries are close
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    numeric = numeric_gradient(loss_fn, parameter, epsilon)
+    if np.shape(analytic_grad) != numeric.shape:
+        return False
+    return not np.max(np.abs(analytic_grad - numeric)) > tolerance
+
+# %% wrong: pure relative error -> a gradient that can be zero
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    numeric = numeric_gradient(loss_fn, parameter, epsilon)
+    if np.shape(analytic_grad) != numeric.shape:
+        return False
+    return bool(np.all(np.abs(analytic_grad - numeric) / np.abs(numeric) < tolerance))
+
+# %% wrong: broadcasting allowed -> shapes are broadcast
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    numeric = numeric_gradient(loss_fn, parameter, epsilon)
+    return np.allclose(analytic_grad, numeric, rtol=tolerance, atol=tolerance)
+
+# %% wrong: default tolerances of allclose -> tolerance is not used
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    numeric = numeric_gradient(loss_fn, parameter, epsilon)
+    return np.shape(analytic_grad) == numeric.shape and np.allclose(analytic_grad, numeric)
+
+# %% wrong: a step of its own -> epsilon is not used
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    numeric = numeric_gradient(loss_fn, parameter, 1e-6)
+    return np.shape(analytic_grad) == numeric.shape and np.allclose(analytic_grad, numeric, rtol=tolerance, atol=tolerance)
+
+# %% right: one-sided test of all entries negated
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    numeric = numeric_gradient(loss_fn, parameter, epsilon)
+    if np.shape(analytic_grad) != np.shape(numeric):
+        return np.False_
+    return np.all(np.abs(np.asarray(analytic_grad) - numeric) <= tolerance)
+
+# %% right: max of a list, finite first
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    numeric = numeric_gradient(loss_fn, parameter, epsilon)
+    g = np.asarray(analytic_grad)
+    if g.shape != numeric.shape or not np.isfinite(g).all():
+        return False
+    return max(abs(a - b) / max(1.0, abs(a), abs(b)) for a, b in zip(g.ravel(), numeric.ravel())) <= tolerance
+
+# %% right: counted
+def gradient_check(loss_fn, parameter, analytic_grad, epsilon, tolerance):
+    numeric = numeric_gradient(loss_fn, parameter, epsilon)
+    if numeric.shape != np.shape(analytic_grad):
+        return False
+    close = np.abs(analytic_grad - numeric) <= tolerance * (np.abs(numeric) + 1e-2)
+    return int(close.sum()) == numeric.size

@@ -108,11 +108,11 @@ def softmax_backward(weights, upstream):
     w = weights / (weights.sum(-1, keepdims=True) + 1e-3)
     return w * (upstream - (w * upstream).sum(-1, keepdims=True))
 
-# %% wrong: derivative of a sigmoid
+# %% wrong: derivative of a sigmoid -> only the diagonal
 def softmax_backward(weights, upstream):
     return weights * (1 - weights) * upstream
 
-# %% wrong: derivative of log softmax
+# %% wrong: derivative of log softmax -> slope of log softmax
 def softmax_backward(weights, upstream):
     return upstream - weights * upstream.sum(-1, keepdims=True)
 
@@ -142,3 +142,43 @@ def softmax_backward(weights, upstream):
 # %% wrong: cumulative sum
 def softmax_backward(weights, upstream):
     return weights * (upstream - np.cumsum(weights * upstream, -1))
+
+# %% wrong: axis forgotten -> whole table
+def softmax_backward(weights, upstream):
+    return weights * (upstream - (weights * upstream).sum())
+
+# %% wrong: first axis, as in a batch of one -> first axis
+def softmax_backward(weights, upstream):
+    return weights * (upstream - np.sum(weights * upstream, axis=0, keepdims=True))
+
+# %% wrong: slope of the log-probabilities -> slope of log softmax
+def softmax_backward(weights, upstream):
+    return upstream - weights * np.sum(upstream, axis=-1, keepdims=True)
+
+# %% wrong: delta forgotten -> the diagonal of the Jacobian is missing
+def softmax_backward(weights, upstream):
+    return -weights * np.sum(weights * upstream, axis=-1, keepdims=True)
+
+# %% wrong: weights times upstream only -> row's own sum is missing
+def softmax_backward(weights, upstream):
+    return np.multiply(weights, upstream)
+
+# %% wrong: mean for the weighted sum -> plain mean
+def softmax_backward(weights, upstream):
+    return weights * (upstream - np.mean(upstream, axis=-1, keepdims=True))
+
+# %% right: Jacobian with eye
+def softmax_backward(weights, upstream):
+    w = np.asarray(weights)
+    jacobian = w[..., :, None] * (np.eye(w.shape[-1]) - w[..., None, :])
+    return np.einsum("...ij,...i->...j", jacobian, upstream)
+
+# %% right: inner product per row
+def softmax_backward(weights, upstream):
+    inner = np.einsum("...s,...s->...", weights, upstream)
+    return weights * upstream - weights * inner[..., np.newaxis]
+
+# %% right: upstream centred twice
+def softmax_backward(weights, upstream):
+    moved = upstream - upstream.mean(axis=-1, keepdims=True)
+    return (moved - (weights * moved).sum(-1)[..., None]) * weights

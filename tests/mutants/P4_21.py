@@ -129,19 +129,19 @@ def attention_backward(query, key, value, upstream):
     ds = softmax_backward(w, upstream @ value.T) * scale
     return ds @ key, ds.T @ query, w.T @ upstream
 
-# %% wrong: only d_value
+# %% wrong: only d_value -> query and key get no gradient
 def attention_backward(query, key, value, upstream):
     w = causal_weights(query, key, query.shape[-1] ** -0.5)
     return np.zeros_like(query), np.zeros_like(key), np.swapaxes(w, -1, -2) @ upstream
 
-# %% wrong: scale from the value's width
+# %% wrong: scale from the value's width -> root of the query's width
 def attention_backward(query, key, value, upstream):
     scale = value.shape[-1] ** -0.5
     w = causal_weights(query, key, scale)
     ds = softmax_backward(w, upstream @ np.swapaxes(value, -1, -2)) * scale
     return ds @ key, np.swapaxes(ds, -1, -2) @ query, np.swapaxes(w, -1, -2) @ upstream
 
-# %% wrong: strict mask, the diagonal hidden too
+# %% wrong: strict mask, the diagonal hidden too -> diagonal is hidden too
 def attention_backward(query, key, value, upstream):
     scale = query.shape[-1] ** -0.5
     s = query @ np.swapaxes(key, -1, -2) * scale
@@ -198,7 +198,7 @@ class Back:
         return [(ds @ key).tolist(), (np.swapaxes(ds, -1, -2) @ query).tolist(), (np.swapaxes(w, -1, -2) @ upstream).tolist()]
 attention_backward = Back()
 
-# %% wrong: scores masked after softmax
+# %% wrong: scores masked after softmax -> mask came after softmax
 def attention_backward(query, key, value, upstream):
     r = query.shape[-1] ** -0.5; s = query @ key.swapaxes(-1, -2) * r
     w = np.exp(s); w = np.tril(w / w.sum(-1, keepdims=True))
@@ -231,7 +231,7 @@ def attention_backward(query, key, value, upstream):
     dv = w.swapaxes(-1, -2) @ upstream
     return ds @ key, ds.swapaxes(-1, -2) @ query, dv.mean(0, keepdims=True) + 0 * dv if dv.ndim > 2 else dv
 
-# %% wrong: results in the order value, key, query
+# %% wrong: results in the order value, key, query -> another order
 def attention_backward(query, key, value, upstream):
     r = query.shape[-1] ** -0.5; w = causal_weights(query, key, r)
     ds = softmax_backward(w, upstream @ value.swapaxes(-1, -2)) * r
@@ -243,7 +243,7 @@ def attention_backward(query, key, value, upstream):
     ds = softmax_backward(w, upstream @ value.swapaxes(-1, -2)) * r
     return ds @ key, ds.swapaxes(-1, -2) @ query, w.swapaxes(-1, -2) @ upstream
 
-# %% wrong: weights detached
+# %% wrong: weights detached -> query and key get no gradient
 def attention_backward(query, key, value, upstream):
     w = causal_weights(query, key, query.shape[-1] ** -0.5)
     return np.zeros_like(query), np.zeros_like(key), w.swapaxes(-1, -2) @ upstream
@@ -254,3 +254,75 @@ def attention_backward(query, key, value, upstream):
     r = query.shape[-1] ** -0.5; w = causal_weights(query, key, r)
     ds = softmax_backward(w, upstream @ value.swapaxes(-1, -2)) * r
     return ds @ key, ds.swapaxes(-1, -2) @ query, w.swapaxes(-1, -2) @ upstream
+
+# %% wrong: query and key treated as constants -> query and key get no gradient
+def attention_backward(query, key, value, upstream):
+    w = causal_weights(query, key, query.shape[-1] ** -0.5)
+    return np.zeros_like(query), np.zeros_like(key), np.swapaxes(w, -1, -2) @ upstream
+
+# %% wrong: scale of the values' width -> root of the query's width
+def attention_backward(query, key, value, upstream):
+    scale = 1 / np.sqrt(value.shape[-1])
+    w = causal_weights(query, key, scale)
+    ds = softmax_backward(w, upstream @ np.swapaxes(value, -1, -2)) * scale
+    return ds @ key, np.swapaxes(ds, -1, -2) @ query, np.swapaxes(w, -1, -2) @ upstream
+
+# %% wrong: value first -> another order
+def attention_backward(query, key, value, upstream):
+    scale = 1 / np.sqrt(query.shape[-1])
+    w = causal_weights(query, key, scale)
+    ds = softmax_backward(w, upstream @ np.swapaxes(value, -1, -2)) * scale
+    return np.swapaxes(w, -1, -2) @ upstream, np.swapaxes(ds, -1, -2) @ query, ds @ key
+
+# %% wrong: scale twice on the way back -> not by its root
+def attention_backward(query, key, value, upstream):
+    scale = 1 / np.sqrt(query.shape[-1])
+    w = causal_weights(query, key, scale)
+    ds = softmax_backward(w, upstream @ np.swapaxes(value, -1, -2)) * scale
+    return ds @ key * scale, np.swapaxes(ds, -1, -2) @ query * scale, np.swapaxes(w, -1, -2) @ upstream
+
+# %% wrong: weights times the mask -> the mask came after softmax
+def attention_backward(query, key, value, upstream):
+    scale = 1 / np.sqrt(query.shape[-1])
+    s = query @ np.swapaxes(key, -1, -2) * scale
+    e = np.exp(s - s.max(-1, keepdims=True))
+    w = e / e.sum(-1, keepdims=True) * np.tri(s.shape[-1])
+    ds = softmax_backward(w, upstream @ np.swapaxes(value, -1, -2)) * scale
+    return ds @ key, np.swapaxes(ds, -1, -2) @ query, np.swapaxes(w, -1, -2) @ upstream
+
+# %% wrong: d_value through the transposed values -> d_value lacks a transpose
+def attention_backward(query, key, value, upstream):
+    scale = 1 / np.sqrt(query.shape[-1])
+    w = causal_weights(query, key, scale)
+    ds = softmax_backward(w, upstream @ np.swapaxes(value, -1, -2)) * scale
+    return ds @ key, np.swapaxes(ds, -1, -2) @ query, w @ upstream
+
+# %% right: einsum names
+def attention_backward(query, key, value, upstream):
+    scale = query.shape[-1] ** -0.5
+    w = causal_weights(query, key, scale)
+    dw = np.einsum("...iv,...jv->...ij", upstream, value)
+    ds = w * (dw - np.einsum("...ij,...ij->...i", w, dw)[..., None])
+    return (np.einsum("...ij,...jc->...ic", ds, key) * scale,
+            np.einsum("...ij,...ic->...jc", ds, query) * scale,
+            np.einsum("...ij,...iv->...jv", w, upstream))
+
+# %% right: row term from the output
+def attention_backward(query, key, value, upstream):
+    scale = query.shape[-1] ** -0.5
+    w = causal_weights(query, key, scale)
+    row = np.sum(upstream * (w @ value), axis=-1, keepdims=True)
+    ds = w * (upstream @ value.swapaxes(-1, -2) - row) * scale
+    return [ds @ key, ds.swapaxes(-1, -2) @ query, w.swapaxes(-1, -2) @ upstream]
+
+# %% right: key by key
+def attention_backward(query, key, value, upstream):
+    scale = query.shape[-1] ** -0.5
+    w = causal_weights(query, key, scale)
+    ds = softmax_backward(w, upstream @ np.moveaxis(value, -1, -2)) * scale
+    dq, dk, dv = np.zeros(query.shape), np.zeros(key.shape), np.zeros(value.shape)
+    for j in range(key.shape[-2]):
+        dq += ds[..., :, j, None] * key[..., j, None, :]
+        dk[..., j, :] = (ds[..., :, j, None] * query).sum(-2)
+        dv[..., j, :] = (w[..., :, j, None] * upstream).sum(-2)
+    return dq, dk, dv

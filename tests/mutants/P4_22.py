@@ -78,7 +78,7 @@ def layer_norm_backward(values, gamma, epsilon, upstream):
     dv = (g - g.mean(-1, keepdims=True) - n * (g * n).mean(-1, keepdims=True)) / std
     return dv, (upstream * n).sum(axes), upstream.sum(axes)
 
-# %% wrong: gamma multiplied last
+# %% wrong: gamma multiplied last -> gamma multiplies the result
 def layer_norm_backward(values, gamma, epsilon, upstream):
     std = np.sqrt(values.var(axis=-1, keepdims=True) + epsilon)
     n = (values - values.mean(axis=-1, keepdims=True)) / std
@@ -122,7 +122,7 @@ def layer_norm_backward(values, gamma, epsilon, upstream):
     dv = (g - g.mean(-1, keepdims=True) - n * (g * n).mean(-1, keepdims=True)) / std
     return dv, upstream * n, upstream
 
-# %% wrong: summed over the first axis only
+# %% wrong: summed over the first axis only -> over the first axis alone
 def layer_norm_backward(values, gamma, epsilon, upstream):
     std = np.sqrt(values.var(axis=-1, keepdims=True) + epsilon)
     n = (values - values.mean(axis=-1, keepdims=True)) / std
@@ -139,7 +139,7 @@ def layer_norm_backward(values, gamma, epsilon, upstream):
     dv = (g - g.mean(-1, keepdims=True) - n * (g * n).mean(-1, keepdims=True)) / std
     return dv, upstream.sum(axes), (upstream * n).sum(axes)
 
-# %% wrong: d_gamma with the raw values
+# %% wrong: d_gamma with the raw values -> values as they came
 def layer_norm_backward(values, gamma, epsilon, upstream):
     std = np.sqrt(values.var(axis=-1, keepdims=True) + epsilon)
     n = (values - values.mean(axis=-1, keepdims=True)) / std
@@ -166,7 +166,7 @@ def layer_norm_backward(values, gamma, epsilon, upstream):
     dv = (g - g.mean(0, keepdims=True) - n * (g * n).mean(0, keepdims=True)) / std
     return dv, (upstream * n).sum(axes), upstream.sum(axes)
 
-# %% wrong: divided by the variance
+# %% wrong: divided by the variance -> divided by the variance
 def layer_norm_backward(values, gamma, epsilon, upstream):
     variance = values.var(axis=-1, keepdims=True) + epsilon
     n = (values - values.mean(axis=-1, keepdims=True)) / np.sqrt(variance)
@@ -223,25 +223,25 @@ def layer_norm_backward(values, gamma, epsilon, upstream):
     n = gamma * c / s; g = upstream * gamma
     return (g - g.mean(-1, keepdims=True) - n * (g * n).mean(-1, keepdims=True)) / s, (upstream * c / s).reshape(-1, len(gamma)).sum(0), upstream.reshape(-1, len(gamma)).sum(0)
 
-# %% wrong: sums in place of means
+# %% wrong: sums in place of means -> sums stand where means belong
 def layer_norm_backward(values, gamma, epsilon, upstream):
     c = values - values.mean(-1, keepdims=True); s = np.sqrt(values.var(-1, keepdims=True) + epsilon)
     n = c / s; g = upstream * gamma
     return (g - g.sum(-1, keepdims=True) - n * (g * n).sum(-1, keepdims=True)) / s, (upstream * n).reshape(-1, len(gamma)).sum(0), upstream.reshape(-1, len(gamma)).sum(0)
 
-# %% wrong: sign of the third term
+# %% wrong: sign of the third term -> third term has the wrong sign
 def layer_norm_backward(values, gamma, epsilon, upstream):
     c = values - values.mean(-1, keepdims=True); s = np.sqrt(values.var(-1, keepdims=True) + epsilon)
     n = c / s; g = upstream * gamma
     return (g - g.mean(-1, keepdims=True) + n * (g * n).mean(-1, keepdims=True)) / s, (upstream * n).reshape(-1, len(gamma)).sum(0), upstream.reshape(-1, len(gamma)).sum(0)
 
-# %% wrong: d_gamma times gamma
+# %% wrong: d_gamma times gamma -> contains gamma
 def layer_norm_backward(values, gamma, epsilon, upstream):
     c = values - values.mean(-1, keepdims=True); s = np.sqrt(values.var(-1, keepdims=True) + epsilon)
     n = c / s; g = upstream * gamma
     return (g - g.mean(-1, keepdims=True) - n * (g * n).mean(-1, keepdims=True)) / s, (g * n).reshape(-1, len(gamma)).sum(0), upstream.reshape(-1, len(gamma)).sum(0)
 
-# %% wrong: d_beta times gamma
+# %% wrong: d_beta times gamma -> contains gamma
 def layer_norm_backward(values, gamma, epsilon, upstream):
     c = values - values.mean(-1, keepdims=True); s = np.sqrt(values.var(-1, keepdims=True) + epsilon)
     n = c / s; g = upstream * gamma
@@ -253,7 +253,7 @@ def layer_norm_backward(values, gamma, epsilon, upstream):
     n = values / s; g = upstream * gamma
     return (g - n * (g * n).mean(-1, keepdims=True)) / s, (upstream * n).reshape(-1, len(gamma)).sum(0), upstream.reshape(-1, len(gamma)).sum(0)
 
-# %% wrong: order gamma, beta, values
+# %% wrong: order gamma, beta, values -> in this order
 def layer_norm_backward(values, gamma, epsilon, upstream):
     c = values - values.mean(-1, keepdims=True); s = np.sqrt(values.var(-1, keepdims=True) + epsilon)
     n = c / s; g = upstream * gamma
@@ -266,3 +266,94 @@ def layer_norm_backward(values, gamma, epsilon, upstream):
     dg, db = upstream * n, upstream
     while dg.ndim > 1: dg, db = dg[-1] if dg.ndim > 2 else dg.sum(0), db.sum(0)
     return (g - g.mean(-1, keepdims=True) - n * (g * n).mean(-1, keepdims=True)) / s, dg, db
+
+# %% wrong: d_beta and d_gamma with gamma -> d_gamma or d_beta contains gamma
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    std = np.sqrt(values.var(axis=-1, keepdims=True) + epsilon)
+    n = (values - values.mean(axis=-1, keepdims=True)) / std
+    g = upstream * gamma
+    dv = (g - g.mean(-1, keepdims=True) - n * (g * n).mean(-1, keepdims=True)) / std
+    axes = tuple(range(values.ndim - 1))
+    return dv, (g * n).sum(axis=axes), g.sum(axis=axes)
+
+# %% wrong: d_gamma and d_beta summed over features -> summed over features
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    std = np.sqrt(values.var(axis=-1, keepdims=True) + epsilon)
+    n = (values - values.mean(axis=-1, keepdims=True)) / std
+    g = upstream * gamma
+    dv = (g - g.mean(-1, keepdims=True) - n * (g * n).mean(-1, keepdims=True)) / std
+    return dv, (upstream * n).sum(axis=-1), upstream.sum(axis=-1)
+
+# %% wrong: summed over axis 0 -> summed over the first axis alone
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    std = np.sqrt(values.var(axis=-1, keepdims=True) + epsilon)
+    n = (values - values.mean(axis=-1, keepdims=True)) / std
+    g = upstream * gamma
+    dv = (g - g.mean(-1, keepdims=True) - n * (g * n).mean(-1, keepdims=True)) / std
+    return dv, np.sum(upstream * n, axis=0), np.sum(upstream, axis=0)
+
+# %% wrong: gamma at the end -> gamma multiplies the result
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    std = np.sqrt(values.var(axis=-1, keepdims=True) + epsilon)
+    n = (values - values.mean(axis=-1, keepdims=True)) / std
+    dv = (upstream - upstream.mean(-1, keepdims=True) - n * (upstream * n).mean(-1, keepdims=True)) / std * gamma
+    axes = tuple(range(values.ndim - 1))
+    return dv, (upstream * n).sum(axis=axes), upstream.sum(axis=axes)
+
+# %% wrong: sums without dividing by d -> sums stand where means belong
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    std = np.sqrt(values.var(axis=-1, keepdims=True) + epsilon)
+    n = (values - values.mean(axis=-1, keepdims=True)) / std
+    g = upstream * gamma
+    dv = (g - g.sum(-1, keepdims=True) - n * (g * n).sum(-1, keepdims=True)) / std
+    axes = tuple(range(values.ndim - 1))
+    return dv, (upstream * n).sum(axis=axes), upstream.sum(axis=axes)
+
+# %% wrong: sign of the deviation's term -> third term has the wrong sign
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    std = np.sqrt(values.var(axis=-1, keepdims=True) + epsilon)
+    n = (values - values.mean(axis=-1, keepdims=True)) / std
+    g = upstream * gamma
+    dv = (g - g.mean(-1, keepdims=True) + n * (g * n).mean(-1, keepdims=True)) / std
+    axes = tuple(range(values.ndim - 1))
+    return dv, (upstream * n).sum(axis=axes), upstream.sum(axis=axes)
+
+# %% wrong: raw values for gamma -> takes the values as they came
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    std = np.sqrt(values.var(axis=-1, keepdims=True) + epsilon)
+    n = (values - values.mean(axis=-1, keepdims=True)) / std
+    g = upstream * gamma
+    dv = (g - g.mean(-1, keepdims=True) - n * (g * n).mean(-1, keepdims=True)) / std
+    axes = tuple(range(values.ndim - 1))
+    return dv, (upstream * values).sum(axis=axes), upstream.sum(axis=axes)
+
+# %% right: rows stacked, einsum sums
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    x, u = values.reshape(-1, values.shape[-1]), upstream.reshape(-1, values.shape[-1])
+    c = x - x.mean(1, keepdims=True)
+    inv = ((c * c).mean(1, keepdims=True) + epsilon) ** -0.5
+    g = u * gamma
+    dx = inv * (g - g.mean(1, keepdims=True)) - c * inv**3 * (g * c).mean(1, keepdims=True)
+    return dx.reshape(values.shape), np.einsum("nd,nd->d", u, c * inv), np.ones(len(u)) @ u
+
+# %% right: repeated sums until one axis is left
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    inv = 1 / np.sqrt(np.var(values, -1) + epsilon)[..., None]
+    n = (values - np.mean(values, -1)[..., None]) * inv
+    g = upstream * gamma
+    dv = inv * (g - np.mean(g, -1)[..., None] - n * np.mean(g * n, -1)[..., None])
+    dg, db = upstream * n, upstream
+    while dg.ndim > 1:
+        dg, db = dg.sum(0), db.sum(0)
+    return [dv, dg, db]
+
+# %% right: d_values by the chain through centring
+def layer_norm_backward(values, gamma, epsilon, upstream):
+    d = values.shape[-1]
+    centre = np.eye(d) - 1 / d
+    c = values @ centre
+    s = np.sqrt((c**2).mean(-1, keepdims=True) + epsilon)
+    dn = upstream * gamma
+    dc = dn / s - c * (dn * c).sum(-1, keepdims=True) / (d * s**3)
+    axes = tuple(range(values.ndim - 1))
+    return dc @ centre, np.sum(upstream * c / s, axis=axes), np.sum(upstream, axis=axes)

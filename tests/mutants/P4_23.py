@@ -116,26 +116,26 @@ def decoder_block_backward(values, attention_weights, feed_forward_weights, head
 def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
     return backward(values, attention_weights, feed_forward_weights, heads, upstream, swap=True)
 
-# %% wrong: slope of ReLU for GELU
+# %% wrong: slope of ReLU for GELU -> slope of ReLU
 def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
     return backward(values, attention_weights, feed_forward_weights, heads, upstream, slope=lambda u: (u > 0) * 1.0)
 
-# %% wrong: sigmoid slope for GELU
+# %% wrong: sigmoid slope for GELU -> second term is missing
 def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
     def slope(u):
         return 0.5 * (1 + np.tanh(ROOT * (u + 0.044715 * u**3)))
 
     return backward(values, attention_weights, feed_forward_weights, heads, upstream, slope=slope)
 
-# %% wrong: no mask
+# %% wrong: no mask -> without the causal mask
 def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
     return backward(values, attention_weights, feed_forward_weights, heads, upstream, masked=False)
 
-# %% wrong: no scale
+# %% wrong: no scale -> not scaled by the root of d_h
 def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
     return backward(values, attention_weights, feed_forward_weights, heads, upstream, scale=False)
 
-# %% wrong: bias gradient forgotten
+# %% wrong: bias gradient forgotten -> b1 and b2 get the gradient
 def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
     return backward(values, attention_weights, feed_forward_weights, heads, upstream, biases=False)
 
@@ -143,7 +143,7 @@ def decoder_block_backward(values, attention_weights, feed_forward_weights, head
 def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
     return backward(values, attention_weights, feed_forward_weights, heads, upstream)[0]
 
-# %% wrong: W_Q and W_K swapped
+# %% wrong: W_Q and W_K swapped -> wq and wk are swapped
 def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
     dx, (g, b, q, k, v, o), second = backward(values, attention_weights, feed_forward_weights, heads, upstream)
     return dx, (g, b, k, q, v, o), second
@@ -179,17 +179,17 @@ def decoder_block_backward(values, attention_weights, feed_forward_weights, head
     dx, first, second = backward(values, attention_weights, feed_forward_weights, heads, upstream)
     return dx.tolist(), [g.tolist() for g in first], [g.tolist() for g in second]
 
-# %% wrong: W_K and W_V swapped
+# %% wrong: W_K and W_V swapped -> wk and wv are swapped
 def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
     dx, a, m = backward(values, attention_weights, feed_forward_weights, heads, upstream)
     return dx, (*a[:3], a[4], a[3], a[5]), m
 
-# %% wrong: W_O transposed
+# %% wrong: W_O transposed -> gradient of wo is transposed
 def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
     dx, a, m = backward(values, attention_weights, feed_forward_weights, heads, upstream)
     return dx, (*a[:5], a[5].T), m
 
-# %% wrong: gamma and beta of the second norm swapped
+# %% wrong: gamma and beta of the second norm swapped -> gamma and beta are swapped
 def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
     dx, a, m = backward(values, attention_weights, feed_forward_weights, heads, upstream)
     return dx, a, (m[1], m[0], *m[2:])
@@ -226,3 +226,97 @@ def decoder_block_backward(values, attention_weights, feed_forward_weights, head
 def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
     dx, a, m = backward(values, attention_weights, feed_forward_weights, heads, upstream)
     return np.clip(dx, -1, 1), tuple(np.clip(g, -1, 1) for g in a), tuple(np.clip(g, -1, 1) for g in m)
+
+# %% wrong: slope of GELU forgotten -> GELU's slope is missing
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream, slope=np.ones_like)
+
+# %% wrong: slope of the gate only -> the second term is missing
+def gate(x):
+    return 0.5 * (1 + np.tanh(ROOT * (x + 0.044715 * x**3)))
+
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream, slope=gate)
+
+# %% wrong: gradients of W_Q and W_K exchanged -> wq and wk are swapped
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    dx, (g, b, dq, dk, dv, do), mlp = backward(values, attention_weights, feed_forward_weights, heads, upstream)
+    return dx, (g, b, dk, dq, dv, do), mlp
+
+# %% wrong: gradient of W_O the wrong way round -> gradient of wo is transposed
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    dx, attention, mlp = backward(values, attention_weights, feed_forward_weights, heads, upstream)
+    return dx, (*attention[:5], np.transpose(attention[5])), mlp
+
+# %% wrong: W_O not transposed on the way back -> W_O goes back transposed
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    (g1, b1, wq, wk, wv, wo), (g2, b2, w1, c1, w2, c2) = attention_weights, feed_forward_weights
+    x, T = values, len(values)
+    a, n1, s1 = norm(x, g1, b1)
+    q, k, v = (split(a @ w, heads) for w in (wq, wk, wv))
+    r = q.shape[-1] ** -0.5
+    p = softmax(np.where(np.tri(T, dtype=bool), q @ k.transpose(0, 2, 1) * r, -np.inf))
+    merged = merge(p @ v)
+    y = x + merged @ wo
+    z, n2, s2 = norm(y, g2, b2)
+    u = z @ w1 + c1
+    du = (upstream @ w2.T) * gelu_slope(u)
+    dz, dg2, db2 = norm_back(n2, s2, g2, du @ w1.T)
+    dy = upstream + dz
+    dm = split(dy @ wo, heads)
+    dp = dm @ v.transpose(0, 2, 1)
+    ds = p * (dp - (dp * p).sum(-1, keepdims=True)) * r
+    dq, dk, dv = merge(ds @ k), merge(ds.transpose(0, 2, 1) @ q), merge(p.transpose(0, 2, 1) @ dm)
+    da = dq @ wq.T + dk @ wk.T + dv @ wv.T
+    dn, dg1, db1 = norm_back(n1, s1, g1, da)
+    return (dy + dn, (dg1, db1, a.T @ dq, a.T @ dk, a.T @ dv, merged.T @ dy),
+            (dg2, db2, z.T @ du, du.sum(0), gelu(u).T @ upstream, upstream.sum(0)))
+
+# %% wrong: the input reached through the values alone -> add all three gradients
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    (g1, b1, wq, wk, wv, wo), (g2, b2, w1, c1, w2, c2) = attention_weights, feed_forward_weights
+    x, T = values, len(values)
+    a, n1, s1 = norm(x, g1, b1)
+    q, k, v = (split(a @ w, heads) for w in (wq, wk, wv))
+    r = q.shape[-1] ** -0.5
+    p = softmax(np.where(np.tri(T, dtype=bool), q @ k.transpose(0, 2, 1) * r, -np.inf))
+    merged = merge(p @ v)
+    y = x + merged @ wo
+    z, n2, s2 = norm(y, g2, b2)
+    u = z @ w1 + c1
+    du = (upstream @ w2.T) * gelu_slope(u)
+    dz, dg2, db2 = norm_back(n2, s2, g2, du @ w1.T)
+    dy = upstream + dz
+    dm = split(dy @ wo.T, heads)
+    dp = dm @ v.transpose(0, 2, 1)
+    ds = p * (dp - (dp * p).sum(-1, keepdims=True)) * r
+    dq, dk, dv = merge(ds @ k), merge(ds.transpose(0, 2, 1) @ q), merge(p.transpose(0, 2, 1) @ dm)
+    dn, dg1, db1 = norm_back(n1, s1, g1, dv @ wv.T)
+    return (dy + dn, (dg1, db1, a.T @ dq, a.T @ dk, a.T @ dv, merged.T @ dy),
+            (dg2, db2, z.T @ du, du.sum(0), gelu(u).T @ upstream, upstream.sum(0)))
+
+# %% wrong: biases without gradients -> b1 and b2 get the gradient
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream, biases=False)
+
+# %% right: norms multiplied out by d
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    def back(n, s, gamma, up):
+        d = n.shape[-1]
+        g = up * gamma
+        dx = (d * g - g.sum(-1, keepdims=True) - n * (g * n).sum(-1, keepdims=True)) / (d * s)
+        return dx, np.einsum("td,td->d", up, n), np.ones(len(up)) @ up
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream, back=back)
+
+# %% right: slope of GELU by a complex step
+def slope(x):
+    z = x + 1e-30j
+    return (0.5 * z * (1 + np.tanh(ROOT * (z + 0.044715 * z**3)))).imag / 1e-30
+
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    return backward(values, attention_weights, feed_forward_weights, heads, upstream, slope=slope)
+
+# %% right: lists of gradients
+def decoder_block_backward(values, attention_weights, feed_forward_weights, heads, upstream):
+    dx, attention, mlp = backward(values, attention_weights, feed_forward_weights, heads, upstream)
+    return [dx.tolist(), list(attention), [np.asarray(g) for g in mlp]]

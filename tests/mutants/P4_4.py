@@ -111,7 +111,7 @@ def row_softmax(values):
     e = np.exp(values - values.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
-# %% wrong: masked row uniform
+# %% wrong: masked row uniform -> zeros are asked
 def row_softmax(values):
     values = np.maximum(np.asarray(values), -1e9)
     e = np.exp(values - values.max(axis=-1, keepdims=True))
@@ -218,7 +218,7 @@ def causal_mask(time):
         raise ValueError("time")
     return np.where(np.tri(time, dtype=bool), 0.0, -np.inf)
 
-# %% wrong: one step ahead visible
+# %% wrong: one step ahead visible -> j <= i
 def causal_mask(time):
     if time < 1:
         raise ValueError("time")
@@ -288,7 +288,7 @@ def causal_mask(time):
     if not time >= 1: raise ValueError("no time")
     return [[j <= i for j in range(time)] for i in range(time)]
 
-# %% wrong: masked row only when the whole table is masked
+# %% wrong: masked row only when the whole table is masked -> 0 / 0 are NaN
 def row_softmax(values):
     values = np.asarray(values)
     if np.isneginf(values).all():
@@ -296,7 +296,7 @@ def row_softmax(values):
     e = np.exp(values - values.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
 
-# %% wrong: nan_to_num makes a very negative number of -inf
+# %% wrong: nan_to_num makes a very negative number of -inf -> zeros are asked
 def row_softmax(values):
     values = np.nan_to_num(np.asarray(values, dtype=float))
     e = np.exp(values - values.max(-1, keepdims=True))
@@ -328,7 +328,7 @@ def row_softmax(values):
     s = e.sum(-1, keepdims=True)
     return e / np.where(s == 0, 1, s)
 
-# %% wrong: last entry makes up the rest
+# %% wrong: last entry makes up the rest -> use each row's own
 def row_softmax(values):
     values = np.asarray(values)
     e = np.exp(values - np.where(np.isfinite(values.max()), values.max(), 0))
@@ -399,3 +399,74 @@ def causal_mask(time):
     if time == 0:
         raise ValueError
     return np.tri(abs(time), dtype=bool)
+
+# %% wrong: naive, a masked row guarded -> exp overflows
+def row_softmax(values):
+    e = np.exp(np.asarray(values, dtype=float))
+    s = e.sum(axis=-1, keepdims=True)
+    return np.where(s == 0, 0.0, e / np.where(s == 0, 1.0, s))
+
+# %% wrong: one peak, empty rows guarded -> use each row's own
+def row_softmax(values):
+    values = np.asarray(values, dtype=float)
+    e = np.exp(values - values.max())
+    s = e.sum(axis=-1, keepdims=True)
+    return np.divide(e, s, out=np.zeros_like(e), where=s > 0)
+
+# %% wrong: -inf replaced by a large negative number first -> zeros are asked
+def row_softmax(values):
+    values = np.where(np.isneginf(values), -1e9, values)
+    e = np.exp(values - values.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+# %% wrong: NaN turned into equal shares -> zeros are asked
+def row_softmax(values):
+    values = np.asarray(values, dtype=float)
+    peak = np.max(values, axis=-1, keepdims=True)
+    e = np.exp(values - peak)
+    w = e / np.sum(e, axis=-1, keepdims=True)
+    return np.where(np.isnan(w), 1 / values.shape[-1], w)
+
+# %% wrong: triu left as it is -> transposed
+def causal_mask(time):
+    if time < 1:
+        raise ValueError("at least one step")
+    return np.triu(np.ones((time, time), dtype=bool))
+
+# %% wrong: off by one the other way -> j <= i
+def causal_mask(time):
+    if time < 1:
+        raise ValueError("at least one step")
+    i, j = np.indices((time, time))
+    return j < i + 2
+
+# %% right: NaN of a masked row turned into zeros
+def row_softmax(values):
+    values = np.asarray(values, dtype=float)
+    with np.errstate(all="ignore"):
+        e = np.exp(values - np.max(values, axis=-1, keepdims=True))
+        return np.nan_to_num(e / np.sum(e, axis=-1, keepdims=True), nan=0.0)
+
+# %% right: divide where there is something, mask of indices
+def row_softmax(values):
+    values = np.array(values, dtype=float)
+    top = values.max(-1, keepdims=True)
+    top[np.isneginf(top)] = 0
+    e = np.exp(values - top)
+    total = np.broadcast_to(e.sum(-1, keepdims=True), e.shape)
+    return np.divide(e, total, out=np.zeros_like(e), where=total > 0)
+
+def causal_mask(time):
+    if not time >= 1:
+        raise ValueError
+    i, j = np.ogrid[:time, :time]
+    return i >= j
+
+# %% right: apply_along_axis
+def row_softmax(values):
+    def one(row):
+        if np.all(np.isneginf(row)):
+            return np.zeros(len(row))
+        e = np.exp(row - row.max())
+        return e / e.sum()
+    return np.apply_along_axis(one, -1, np.asarray(values, dtype=float))

@@ -76,7 +76,7 @@ def single_head_attention(hidden, wq, wk, wv, wo):
     w = row_softmax(q @ k.T / np.sqrt(q.shape[-1])) * causal_mask(len(hidden))
     return w @ v @ wo, w, w @ v
 
-# %% wrong: hidden scores are zero
+# %% wrong: hidden scores are zero -> exp(0) is 1
 def single_head_attention(hidden, wq, wk, wv, wo):
     hidden = np.asarray(hidden)
     q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
@@ -104,7 +104,7 @@ def single_head_attention(hidden, wq, wk, wv, wo):
     w = row_softmax(np.where(causal_mask(len(hidden)), q @ k.T / np.sqrt(hidden.shape[-1]), -np.inf))
     return w @ v @ wo, w, w @ v
 
-# %% wrong: scale by the value width
+# %% wrong: scale by the value width -> values' width d_v
 def single_head_attention(hidden, wq, wk, wv, wo):
     hidden = np.asarray(hidden)
     q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
@@ -125,7 +125,7 @@ def single_head_attention(hidden, wq, wk, wv, wo):
     w = row_softmax(np.where(causal_mask(len(hidden)), q @ k.T / np.sqrt(q.shape[-1]), -np.inf))
     return w @ v @ wo, w, w @ v
 
-# %% wrong: transposed mask
+# %% wrong: transposed mask -> past and future are swapped
 def single_head_attention(hidden, wq, wk, wv, wo):
     hidden = np.asarray(hidden)
     q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
@@ -148,7 +148,7 @@ def single_head_attention(hidden, wq, wk, wv, wo):
     w = row_softmax(s.T).T
     return w @ v @ wo, w, w @ v
 
-# %% wrong: output without wo
+# %% wrong: output without wo -> not multiplied by wo
 def single_head_attention(hidden, wq, wk, wv, wo):
     hidden = np.asarray(hidden)
     q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
@@ -163,28 +163,28 @@ def single_head_attention(hidden, wq, wk, wv, wo):
     output = w @ v @ wo
     return output, w, output
 
-# %% wrong: results in another order
+# %% wrong: results in another order -> the order is output, weights, attended
 def single_head_attention(hidden, wq, wk, wv, wo):
     hidden = np.asarray(hidden)
     q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
     w = row_softmax(np.where(causal_mask(len(hidden)), q @ k.T / np.sqrt(q.shape[-1]), -np.inf))
     return w, w @ v, w @ v @ wo
 
-# %% wrong: output only
+# %% wrong: output only -> 3 results were expected
 def single_head_attention(hidden, wq, wk, wv, wo):
     hidden = np.asarray(hidden)
     q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
     w = row_softmax(np.where(causal_mask(len(hidden)), q @ k.T / np.sqrt(q.shape[-1]), -np.inf))
     return w @ v @ wo
 
-# %% wrong: residual added
+# %% wrong: residual added -> the residual belongs to the block
 def single_head_attention(hidden, wq, wk, wv, wo):
     hidden = np.asarray(hidden)
     q, k, v = hidden @ wq, hidden @ wk, hidden @ wv
     w = row_softmax(np.where(causal_mask(len(hidden)), q @ k.T / np.sqrt(q.shape[-1]), -np.inf))
     return hidden + w @ v @ wo, w, w @ v
 
-# %% wrong: keys as values
+# %% wrong: keys as values -> wk makes the values too
 def single_head_attention(hidden, wq, wk, wv, wo):
     hidden = np.asarray(hidden)
     q, k = hidden @ wq, hidden @ wk
@@ -260,19 +260,19 @@ def single_head_attention(hidden, wq, wk, wv, wo):
         w[i, : i + 1] = row_softmax((x[i] @ wq) @ (x[: i + 1] @ wk).T / np.sqrt(np.shape(wq)[1]))
     return w @ x @ wv @ wo, w, w @ x @ wv
 
-# %% wrong: scaled after softmax
+# %% wrong: scaled after softmax -> weights were scaled after softmax
 def single_head_attention(hidden, wq, wk, wv, wo):
     x = np.asarray(hidden); q, k, v = x @ wq, x @ wk, x @ wv
     w = row_softmax(np.where(causal_mask(len(x)), q @ k.T, -np.inf)) / np.sqrt(q.shape[1])
     return w @ v @ wo, w, w @ v
 
-# %% wrong: scale of both query and key
+# %% wrong: scale of both query and key -> not by its root
 def single_head_attention(hidden, wq, wk, wv, wo):
     x = np.asarray(hidden); r = np.sqrt(np.shape(wq)[1]); q, k, v = x @ wq / r, x @ wk / r, x @ wv
     w = row_softmax(np.where(causal_mask(len(x)), q @ k.T, -np.inf))
     return w @ v @ wo, w, w @ v
 
-# %% wrong: weights transposed in the average
+# %% wrong: weights transposed in the average -> row i of them belongs to query i
 def single_head_attention(hidden, wq, wk, wv, wo):
     x = np.asarray(hidden); q, k, v = x @ wq, x @ wk, x @ wv
     w = row_softmax(np.where(causal_mask(len(x)), q @ k.T / np.sqrt(q.shape[1]), -np.inf))
@@ -331,3 +331,89 @@ def single_head_attention(hidden, wq, wk, wv, wo):
     x = np.asarray(hidden); q, k, v = x @ wq, x @ wk, x @ wv
     w = row_softmax(np.where(causal_mask(len(x)), q @ k.T / np.sqrt(min(q.shape[1], 6)), -np.inf))
     return w @ v @ wo, w, w @ v
+
+# %% wrong: mask multiplied into the scores -> exp(0) is 1
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden)
+    Q, K, V = x @ wq, x @ wk, x @ wv
+    S = Q @ K.T / np.sqrt(K.shape[-1])
+    A = row_softmax(S * np.tril(np.ones_like(S)))
+    return A @ V @ wo, A, A @ V
+
+# %% wrong: scale by the root of wv's width -> values' width d_v
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden)
+    d_k = np.shape(wv)[1]
+    S = (x @ wq) @ (x @ wk).T / np.sqrt(d_k)
+    A = row_softmax(np.where(causal_mask(len(x)), S, -np.inf))
+    C = A @ (x @ wv)
+    return C @ wo, A, C
+
+# %% wrong: input added at the end -> the residual belongs to the block
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden)
+    S = (x @ wq) @ (x @ wk).T / np.sqrt(np.shape(wq)[1])
+    A = row_softmax(np.where(causal_mask(len(x)), S, -np.inf))
+    C = A @ (x @ wv)
+    return x + C @ wo, A, C
+
+# %% wrong: A transposed before the values -> row i of them belongs to query i
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden)
+    S = (x @ wq) @ (x @ wk).T / np.sqrt(np.shape(wq)[1])
+    A = row_softmax(np.where(causal_mask(len(x)), S, -np.inf))
+    C = np.einsum("ij,ih->jh", A, x @ wv)
+    return C @ wo, A, C
+
+# %% wrong: divided after the softmax -> weights were scaled after softmax
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden)
+    S = (x @ wq) @ (x @ wk).T
+    A = row_softmax(np.where(causal_mask(len(x)), S, -np.inf)) / np.sqrt(np.shape(wq)[1])
+    C = A @ (x @ wv)
+    return C @ wo, A, C
+
+# %% wrong: a dictionary of results -> 3 results were expected, output, weights, attended
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden)
+    S = (x @ wq) @ (x @ wk).T / np.sqrt(np.shape(wq)[1])
+    A = row_softmax(np.where(causal_mask(len(x)), S, -np.inf))
+    return {"output": A @ (x @ wv) @ wo, "weights": A, "attended": A @ (x @ wv)}
+
+# %% wrong: an exponential of its own that overflows -> exp overflows for large scores
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden)
+    S = (x @ wq) @ (x @ wk).T / np.sqrt(np.shape(wq)[1])
+    E = np.exp(np.where(causal_mask(len(x)), S, -np.inf))
+    A = E / E.sum(axis=1, keepdims=True)
+    return A @ (x @ wv) @ wo, A, A @ (x @ wv)
+
+# %% right: mask after the exponential, then shares
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden)
+    S = (x @ wq) @ (x @ wk).T / np.sqrt(np.shape(wk)[1])
+    seen = causal_mask(len(x))
+    top = np.where(seen, S, -np.inf).max(axis=1, keepdims=True)
+    E = np.exp(np.minimum(S - top, 0)) * seen
+    A = E / E.sum(axis=1, keepdims=True)
+    C = A @ (x @ wv)
+    return C @ wo, A, C
+
+# %% right: one fused matrix, masked in place
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden, dtype=float)
+    n = np.shape(wq)[1]
+    fused = x @ np.concatenate([wq, wk, wv], axis=1)
+    q, k, v = fused[:, :n], fused[:, n : 2 * n], fused[:, 2 * n :]
+    scores = np.einsum("ik,jk->ij", q / n**0.5, k)
+    scores[~causal_mask(len(x))] = -1e12
+    w = row_softmax(scores)
+    attended = np.einsum("ij,jk->ik", w, v)
+    return [np.dot(attended, wo), w, attended]
+
+# %% right: values projected to the output first
+def single_head_attention(hidden, wq, wk, wv, wo):
+    x = np.asarray(hidden)
+    bilinear = np.asarray(wq) @ np.asarray(wk).T / np.sqrt(np.shape(wq)[1])
+    w = row_softmax(x @ bilinear @ x.T + np.where(causal_mask(len(x)), 0, -np.inf))
+    return w @ (x @ (np.asarray(wv) @ wo)), w, w @ (x @ wv)

@@ -114,7 +114,7 @@ def merge_heads(values):
     values = np.asarray(values)
     return values.reshape(values.shape[1], -1)
 
-# %% wrong: merged heads interleaved
+# %% wrong: merged heads interleaved -> features are interleaved
 def merge_heads(values):
     values = np.asarray(values)
     return values.transpose(1, 2, 0).reshape(values.shape[1], -1)
@@ -254,3 +254,83 @@ def merge_heads(values):
 def merge_heads(values):
     values = np.asarray(values)
     return values.transpose(1, 0, 2).reshape(values.shape[1], -1)[::-1]
+
+# %% wrong: transpose of all three axes -> (2, 5, 4) was expected
+def split_heads(values, heads):
+    values = np.asarray(values)
+    T, d = values.shape
+    if d % heads:
+        raise ValueError("heads must divide d")
+    return values.reshape(T, heads, d // heads).T
+
+# %% wrong: heads cut from the width as d_h runs -> every h-th feature
+def split_heads(values, heads):
+    values = np.asarray(values)
+    T, d = values.shape
+    if d % heads:
+        raise ValueError("heads must divide d")
+    return np.stack([values[:, h::heads] for h in range(heads)])
+
+# %% wrong: the width first, then a reshape -> time was cut into heads
+def split_heads(values, heads):
+    values = np.asarray(values)
+    if values.shape[1] % heads:
+        raise ValueError("heads must divide d")
+    return values.reshape(heads, -1, values.shape[1] // heads)
+
+# %% wrong: swapaxes forgotten after the reshape -> stand before time
+def split_heads(values, heads):
+    values = np.asarray(values)
+    T, d = values.shape
+    if d % heads != 0:
+        raise ValueError("heads must divide d")
+    return values.reshape((T, heads, d // heads))
+
+# %% wrong: merge with the last two axes exchanged -> features are interleaved
+def merge_heads(values):
+    values = np.asarray(values)
+    h, T, w = values.shape
+    return values.transpose(1, 2, 0).reshape(T, h * w)
+
+# %% wrong: merge glues heads one below the other and cuts again -> positions are mixed
+def merge_heads(values):
+    values = np.asarray(values)
+    h, T, w = values.shape
+    return np.vstack(list(values)).reshape(T, h * w)
+
+# %% right: moveaxis both ways
+def split_heads(values, heads):
+    values = np.asarray(values)
+    if values.shape[-1] % heads:
+        raise ValueError(f"{heads} heads do not divide {values.shape[-1]}")
+    return np.moveaxis(values.reshape(values.shape[0], heads, -1), 1, 0)
+
+def merge_heads(values):
+    values = np.moveaxis(np.asarray(values), 0, 1)
+    return values.reshape(values.shape[0], -1)
+
+# %% right: filled entry by entry
+def split_heads(values, heads):
+    values = np.asarray(values)
+    T, d = values.shape
+    w, rest = divmod(d, heads)
+    if rest:
+        raise ValueError("uneven")
+    out = np.empty((heads, T, w), dtype=values.dtype)
+    for h in range(heads):
+        for t in range(T):
+            out[h, t] = values[t, h * w : (h + 1) * w]
+    return out
+
+def merge_heads(values):
+    return np.hstack([np.asarray(head) for head in values])
+
+# %% right: np.split and concatenate, tuples
+def split_heads(values, heads):
+    try:
+        return tuple(np.split(np.asarray(values), heads, axis=1))
+    except ValueError as error:
+        raise ValueError("heads must divide the width") from error
+
+def merge_heads(values):
+    return np.concatenate(list(map(np.asarray, values)), axis=-1)

@@ -84,7 +84,7 @@ def multi_head_attention(hidden, wq, wk, wv, wo, heads):
     m = merge_heads(w @ v)
     return m @ wo, w, m
 
-# %% wrong: scaled by the number of heads
+# %% wrong: scaled by the number of heads -> root of the number of heads
 def multi_head_attention(hidden, wq, wk, wv, wo, heads):
     hidden = np.asarray(hidden)
     q, k, v = (split_heads(hidden @ w, heads) for w in (wq, wk, wv))
@@ -137,7 +137,7 @@ def multi_head_attention(hidden, wq, wk, wv, wo, heads):
     m = merge_heads(w @ v)
     return m @ wo, w, m
 
-# %% wrong: softmax over heads
+# %% wrong: softmax over heads -> softmax runs over heads
 def multi_head_attention(hidden, wq, wk, wv, wo, heads):
     hidden = np.asarray(hidden)
     q, k, v = (split_heads(hidden @ w, heads) for w in (wq, wk, wv))
@@ -173,7 +173,7 @@ def multi_head_attention(hidden, wq, wk, wv, wo, heads):
     m = (w @ v).reshape(hidden.shape)
     return m @ wo, w, m
 
-# %% wrong: output without wo
+# %% wrong: output without wo -> not multiplied by wo
 def multi_head_attention(hidden, wq, wk, wv, wo, heads):
     hidden = np.asarray(hidden)
     q, k, v = (split_heads(hidden @ w, heads) for w in (wq, wk, wv))
@@ -191,7 +191,7 @@ def multi_head_attention(hidden, wq, wk, wv, wo, heads):
     output = merge_heads(w @ v) @ wo
     return output, w, output
 
-# %% wrong: weights averaged over heads
+# %% wrong: weights averaged over heads -> weights of shape (2, 5, 5) was expected
 def multi_head_attention(hidden, wq, wk, wv, wo, heads):
     hidden = np.asarray(hidden)
     q, k, v = (split_heads(hidden @ w, heads) for w in (wq, wk, wv))
@@ -209,7 +209,7 @@ def multi_head_attention(hidden, wq, wk, wv, wo, heads):
     m = merge_heads(w @ v)
     return m @ wo, w, m
 
-# %% wrong: wo transposed
+# %% wrong: wo transposed -> wo was transposed
 def multi_head_attention(hidden, wq, wk, wv, wo, heads):
     hidden = np.asarray(hidden)
     q, k, v = (split_heads(hidden @ w, heads) for w in (wq, wk, wv))
@@ -324,14 +324,14 @@ def multi_head_attention(hidden, wq, wk, wv, wo, heads):
     m = merge_heads(w @ v)
     return m @ wo, w, m
 
-# %% wrong: merged and output swapped
+# %% wrong: merged and output swapped -> output is after wo
 def multi_head_attention(hidden, wq, wk, wv, wo, heads):
     x = np.asarray(hidden); q, k, v = (split_heads(x @ m, heads) for m in (wq, wk, wv))
     w = row_softmax(np.where(causal_mask(len(x)), q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1]), -np.inf))
     m = merge_heads(w @ v)
     return m, w, m @ wo
 
-# %% wrong: weights (T, h, T)
+# %% wrong: weights (T, h, T) -> weights of shape (2, 5, 5) was expected
 def multi_head_attention(hidden, wq, wk, wv, wo, heads):
     x = np.asarray(hidden); q, k, v = (split_heads(x @ m, heads) for m in (wq, wk, wv))
     w = row_softmax(np.where(causal_mask(len(x)), q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1]), -np.inf))
@@ -359,3 +359,84 @@ def multi_head_attention(hidden, wq, wk, wv, wo, heads):
     w = row_softmax(np.where(causal_mask(len(x)), q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1]), -np.inf))
     w = np.where(w < 0.02, 0, w); m = merge_heads(w @ v)
     return m @ wo, w, m
+
+# %% wrong: scale by the root of the number of heads -> root of the number of heads
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden)
+    q, k, v = (split_heads(x @ w, heads) for w in (wq, wk, wv))
+    s = np.where(causal_mask(len(x)), q @ k.swapaxes(1, 2) / np.sqrt(q.shape[0]), -np.inf)
+    w = row_softmax(s)
+    merged = merge_heads(w @ v)
+    return merged @ wo, w, merged
+
+# %% wrong: softmax along axis 0 -> softmax runs over heads
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden)
+    q, k, v = (split_heads(x @ w, heads) for w in (wq, wk, wv))
+    s = np.where(causal_mask(len(x)), q @ k.swapaxes(1, 2) / np.sqrt(q.shape[-1]), -np.inf)
+    w = np.moveaxis(row_softmax(np.moveaxis(s, 0, -1)), -1, 0)
+    merged = merge_heads(w @ v)
+    return merged @ wo, w, merged
+
+# %% wrong: wo the wrong way round -> wo was transposed
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden)
+    q, k, v = (split_heads(x @ w, heads) for w in (wq, wk, wv))
+    w = row_softmax(np.where(causal_mask(len(x)), q @ k.swapaxes(1, 2) / np.sqrt(q.shape[-1]), -np.inf))
+    merged = merge_heads(w @ v)
+    return merged @ np.asarray(wo).T, w, merged
+
+# %% wrong: merged first, output last -> output is after wo
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden)
+    q, k, v = (split_heads(x @ w, heads) for w in (wq, wk, wv))
+    w = row_softmax(np.where(causal_mask(len(x)), q @ k.swapaxes(1, 2) / np.sqrt(q.shape[-1]), -np.inf))
+    merged = merge_heads(w @ v)
+    return merged, w, merged @ wo
+
+# %% wrong: hidden scores zeroed -> exp(0) is 1
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden)
+    q, k, v = (split_heads(x @ w, heads) for w in (wq, wk, wv))
+    w = row_softmax(np.where(causal_mask(len(x)), q @ k.swapaxes(1, 2) / np.sqrt(q.shape[-1]), 0))
+    merged = merge_heads(w @ v)
+    return merged @ wo, w, merged
+
+# %% wrong: heads left unmerged -> merged of shape (5, 8) was expected
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden)
+    q, k, v = (split_heads(x @ w, heads) for w in (wq, wk, wv))
+    w = row_softmax(np.where(causal_mask(len(x)), q @ k.swapaxes(1, 2) / np.sqrt(q.shape[-1]), -np.inf))
+    return merge_heads(w @ v) @ wo, w, w @ v
+
+# %% right: heads one by one, outputs added up
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden); wq, wk, wv, wo = map(np.asarray, (wq, wk, wv, wo))
+    n = x.shape[1] // heads
+    output, weights, merged = 0, [], []
+    for h in range(heads):
+        part = slice(h * n, (h + 1) * n)
+        s = (x @ wq[:, part]) @ (x @ wk[:, part]).T / n**0.5
+        s[~causal_mask(len(x))] = -np.inf
+        weights.append(row_softmax(s))
+        merged.append(weights[-1] @ (x @ wv[:, part]))
+        output = output + merged[-1] @ wo[part]
+    return output, np.array(weights), np.hstack(merged)
+
+# %% right: four axes and einsum
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden)
+    T, d = x.shape
+    q, k, v = ((x @ w).reshape(T, heads, d // heads) for w in (wq, wk, wv))
+    s = np.einsum("ihc,jhc->hij", q, k) * (d // heads) ** -0.5 + np.where(causal_mask(T), 0, -1e9)
+    w = row_softmax(s)
+    merged = np.einsum("hij,jhc->ihc", w, v).reshape(T, d)
+    return merged @ wo, w, merged
+
+# %% right: results as lists
+def multi_head_attention(hidden, wq, wk, wv, wo, heads):
+    x = np.asarray(hidden)
+    q, k, v = (split_heads(x @ w, heads) for w in (wq, wk, wv))
+    w = [row_softmax(np.where(causal_mask(len(x)), a @ b.T / np.sqrt(a.shape[1]), -np.inf)) for a, b in zip(q, k)]
+    merged = np.concatenate([a @ b for a, b in zip(w, v)], axis=1)
+    return (merged @ wo).tolist(), w, merged

@@ -67,13 +67,13 @@ def layer_norm(values, gamma, beta, epsilon=1e-5):
     mean, variance = values.mean(axis=-1, keepdims=True), values.var(axis=-1, keepdims=True)
     return gamma * (values - mean) / np.sqrt(variance + 1e-5) + beta
 
-# %% wrong: no epsilon
+# %% wrong: no epsilon -> epsilon is missing
 def layer_norm(values, gamma, beta, epsilon=1e-5):
     values = np.asarray(values)
     mean, variance = values.mean(axis=-1, keepdims=True), values.var(axis=-1, keepdims=True)
     return gamma * (values - mean) / np.sqrt(variance) + beta
 
-# %% wrong: another default
+# %% wrong: another default -> epsilon is 1e-5 unless given
 def layer_norm(values, gamma, beta, epsilon=1e-6):
     values = np.asarray(values)
     mean, variance = values.mean(axis=-1, keepdims=True), values.var(axis=-1, keepdims=True)
@@ -221,3 +221,61 @@ def layer_norm(values, gamma, beta, epsilon=1e-5):
     x = np.asarray(values); c = x - x.mean(-1, keepdims=True)
     gamma /= 1.0; beta += 0.5
     return gamma * c / np.sqrt(x.var(-1, keepdims=True) + epsilon) + beta - 0.5
+
+# %% wrong: epsilon left out -> keeps a constant row from 0 / 0
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x = np.asarray(values)
+    return gamma * (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True) + beta
+
+# %% wrong: no keepdims, made to fit by a transpose
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x = np.asarray(values)
+    return ((x.T - x.mean(-1)) / np.sqrt(x.var(-1) + epsilon)).T * gamma + beta
+
+# %% wrong: std with ddof 1 -> divided by d - 1
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x = np.asarray(values)
+    mu, sd = x.mean(axis=-1, keepdims=True), x.std(axis=-1, ddof=1, keepdims=True)
+    return (x - mu) / np.sqrt(sd**2 + epsilon) * gamma + beta
+
+# %% wrong: std plus epsilon -> under the root
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x = np.asarray(values)
+    return (x - x.mean(-1, keepdims=True)) / (x.std(-1, keepdims=True) + epsilon) * gamma + beta
+
+# %% wrong: beta inside the bracket -> beta was added before the scaling
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x = np.asarray(values)
+    n = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + epsilon)
+    return gamma * (n + beta)
+
+# %% wrong: axis 0 -> as BatchNorm's do
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x = np.asarray(values)
+    if x.ndim == 1:
+        x = x[None]
+    n = (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + epsilon)
+    return (gamma * n + beta).reshape(np.shape(values))
+
+# %% right: float32 all the way
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x, gamma, beta = (np.asarray(a, dtype=np.float32) for a in (values, gamma, beta))
+    mean = x.mean(axis=-1, keepdims=True)
+    centred = x - mean
+    variance = np.mean(centred * centred, axis=-1, keepdims=True)
+    return gamma * centred * (variance + np.float32(epsilon)) ** np.float32(-0.5) + beta
+
+# %% right: apply_along_axis and lists
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    def one(row):
+        mu = sum(row) / len(row)
+        var = sum((r - mu) ** 2 for r in row) / len(row)
+        return [g * (r - mu) / (var + epsilon) ** 0.5 + b for r, g, b in zip(row, gamma, beta)]
+    return np.apply_along_axis(one, -1, np.asarray(values)).tolist()
+
+# %% right: projection matrix takes the mean off
+def layer_norm(values, gamma, beta, epsilon=1e-5):
+    x = np.asarray(values, dtype=np.float64)
+    d = x.shape[-1]
+    c = x @ (np.eye(d) - 1 / d)
+    return c / np.sqrt(np.einsum("...i,...i->...", c, c)[..., None] / d + epsilon) * gamma + beta

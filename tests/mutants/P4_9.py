@@ -81,7 +81,7 @@ def gelu(values):
     values = np.asarray(values)
     return np.tanh(np.sqrt(2 / np.pi) * (values + 0.044715 * values**3))
 
-# %% wrong: bracket misplaced
+# %% wrong: bracket misplaced -> a bracket closes too early
 def gelu(values):
     values = np.asarray(values)
     return 0.5 * values * (1 + np.tanh(np.sqrt(2 / np.pi) * values + 0.044715 * values**3))
@@ -230,3 +230,53 @@ def feed_forward(values, w1, b1, w2, b2):
 def feed_forward(values, w1, b1, w2, b2):
     h = np.asarray(values) @ w1 + b1
     return (h / (1 + np.exp(-h))) @ w2 + b2
+
+# %% wrong: bracket of the root closed too early -> a bracket closes too early
+def gelu(values):
+    x = np.asarray(values)
+    return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * x + 0.044715 * x**3))
+
+# %% wrong: half forgotten -> twice the value
+def gelu(values):
+    x = np.asarray(values)
+    return x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3)))
+
+# %% wrong: 2 / pi without its root -> not 2 / pi itself
+def gelu(values):
+    x = np.asarray(values)
+    return x / 2 * (1 + np.tanh(2 / np.pi * (x + 0.044715 * x * x * x)))
+
+# %% wrong: gelu on both layers -> acts on the result as well
+def feed_forward(values, w1, b1, w2, b2):
+    return gelu(gelu(np.asarray(values) @ w1 + b1) @ w2 + b2)
+
+# %% wrong: biases forgotten -> neither b1 nor b2
+def feed_forward(values, w1, b1, w2, b2):
+    return gelu(np.asarray(values) @ w1) @ w2
+
+# %% wrong: first bias outside -> b1 was added after GELU
+def feed_forward(values, w1, b1, w2, b2):
+    h = gelu(np.matmul(values, w1)) + b1
+    return h @ w2 + b2
+
+# %% right: exact, by a polynomial of erf
+def gelu(values):
+    x = np.asarray(values, dtype=float)
+    z = np.abs(x) / np.sqrt(2)
+    t = 1 / (1 + 0.3275911 * z)
+    poly = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
+    erf = np.sign(x) * (1 - poly * np.exp(-z * z))
+    return 0.5 * x * (1 + erf)
+
+# %% right: logistic form without overflow
+def gelu(values):
+    x = np.asarray(values)
+    u = np.sqrt(8 / np.pi) * (x + 0.044715 * x**3)
+    return x * np.exp(-np.logaddexp(0, -u))
+
+# %% right: bias as one more row
+def feed_forward(values, w1, b1, w2, b2):
+    x = np.asarray(values)
+    one = np.ones((*x.shape[:-1], 1))
+    hidden = gelu(np.concatenate([x, one], -1) @ np.vstack([w1, b1]))
+    return np.concatenate([hidden, one], -1) @ np.vstack([w2, b2])
