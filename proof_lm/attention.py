@@ -47,24 +47,38 @@ def causal_attention(query: NDArray, key: NDArray, value: NDArray) -> tuple[NDAr
     return weights @ value, weights
 
 
-def blocked_causal_attention(query: NDArray, key: NDArray, value: NDArray, block: int = 64) -> NDArray:
-    """What `causal_attention` attends to, by blocks of queries that meet no key after their own end.
+def blocked_causal_attention(
+    query: NDArray, key: NDArray, value: NDArray, block: int = 64, with_weights: bool = True
+) -> tuple[NDArray, NDArray | None]:
+    """What `causal_attention` returns, by blocks of queries of one head that meet no key after their own end.
 
-    query, key, value (..., T, d_h) -> attended (..., T, d_h). Half the work, in place, with (block, T) scores at
-    a time instead of (T, T); the weights are never whole and so not returned.
+    query, key, value (..., T, d_h) -> attended (..., T, d_h), weights (..., T, T) or None. Half the work, in place,
+    on (block, T) scores at a time, which stay in the processor's cache.
     """
     query = query / query.shape[-1] ** 0.5
-    parts = []
-    for start in range(0, query.shape[-2], block):
-        seen = slice(0, start + block)  # keys up to the block's last query
-        scores = query[..., start : start + block, :] @ key[..., seen, :].swapaxes(-2, -1)
-        diagonal = scores[..., start:]  # the only part that needs a mask
-        np.copyto(diagonal, -np.inf, where=~causal_mask(diagonal.shape[-1]))
-        scores -= scores.max(axis=-1, keepdims=True)
-        np.exp(scores, out=scores)
-        total = scores.sum(axis=-1, keepdims=True)
-        parts.append(scores @ value[..., seen, :] / total)
-    return np.concatenate(parts, axis=-2)
+    *leading, time, _ = query.shape
+    hidden = ~causal_mask(min(block, time))
+    attended = np.empty((*leading, time, value.shape[-1]), np.result_type(query, value))
+    weights = np.zeros((*leading, time, time), query.dtype) if with_weights else None
+    reach = np.vecdot(query, query) * np.maximum.accumulate(np.vecdot(key, key), axis=-1)  # scores^2 are no larger
+    calm = reach < (np.log(np.finfo(query.dtype).max) / 4) ** 2  # (..., T), far from where exp overflows
+    for head in np.ndindex(*leading):
+        keys = np.ascontiguousarray(key[head].T)  # (d_h, T)
+        for start in range(0, time, block):
+            rows, seen = slice(start, start + block), slice(0, start + block)  # keys up to the last query
+            scores = query[head][rows] @ keys[:, seen]  # (block, S)
+            diagonal = scores[:, start:]  # the only part that needs a mask
+            np.copyto(diagonal, -np.inf, where=hidden[: len(diagonal), : len(diagonal)])
+            if not calm[head][rows].all():
+                peak = scores.max(axis=-1, keepdims=True)
+                scores -= np.where(calm[head][rows, None] | (peak == -np.inf), 0.0, peak)
+            np.exp(scores, out=scores)
+            total = scores.sum(axis=-1, keepdims=True)
+            total = np.where(total == 0.0, 1.0, total)
+            np.divide(scores @ value[head][seen], total, out=attended[head][rows])
+            if with_weights:
+                np.divide(scores, total, out=weights[head][rows, seen])
+    return attended, weights
 
 
 def single_head_attention(
@@ -111,7 +125,7 @@ def multi_head_attention(
     """
     hidden = np.asarray(hidden)
     query, key, value = (split_heads(hidden @ weight, heads) for weight in (wq, wk, wv))  # (h, T, d_h) each
-    attended, weights = causal_attention(query, key, value)
+    attended, weights = blocked_causal_attention(query, key, value)
     merged = merge_heads(attended)
     return merged @ wo, weights, merged
 
@@ -182,5 +196,5 @@ class MultiHeadAttention:
             raise ValueError(f"x must be (B, T, {len(self.wq)}), got shape {x.shape}")
         pairs = ((self.wq, self.bq), (self.wk, self.bk), (self.wv, self.bv))
         query, key, value = (split_heads(x @ weight + bias, self.num_heads) for weight, bias in pairs)
-        attended, self.weights = causal_attention(query, key, value)  # (B, h, T, d_h), (B, h, T, T)
+        attended, self.weights = blocked_causal_attention(query, key, value)  # (B, h, T, d_h), (B, h, T, T)
         return merge_heads(attended) @ self.wo + self.bo

@@ -259,14 +259,37 @@ def test_attention_agrees_with_torch():
 @pytest.mark.parametrize("block", [1, 4, 64])
 def test_blocked_attention_is_causal_attention(time, block):
     query, key, value = np.random.default_rng(26).normal(size=(3, B, H, time, 4))
-    expected, _ = causal_attention(query, key, value)
-    np.testing.assert_allclose(blocked_causal_attention(query, key, value, block), expected, rtol=1e-11, atol=1e-14)
+    for found, expected in zip(
+        blocked_causal_attention(query, key, value, block), causal_attention(query, key, value), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14)
+    assert blocked_causal_attention(query, key, value, block, with_weights=False)[1] is None
+
+
+def test_blocked_attention_of_rows_far_and_near_is_causal_attention_and_one_row_changes_no_earlier_bit():
+    query, key, value = np.random.default_rng(28).normal(size=(3, H, T, 4))
+    calm, _ = blocked_causal_attention(query, key, value)
+    query[:, -1] *= 1e4  # its exponentials would overflow
+    for found, expected in zip(
+        blocked_causal_attention(query, key, value), causal_attention(query, key, value), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14)
+    np.testing.assert_array_equal(blocked_causal_attention(query, key, value)[0][:, :-1], calm[:, :-1])
+
+
+@pytest.mark.parametrize("attention", [causal_attention, blocked_causal_attention])
+def test_a_query_whose_scores_are_all_minus_infinity_attends_to_nothing(attention):
+    query, key = np.full((2, 1), 1e300), np.full((2, 1), -1e300)
+    with np.errstate(over="ignore"):
+        attended, weights = attention(query, key, np.ones((2, 1)))
+    np.testing.assert_array_equal(attended, 0)
+    np.testing.assert_array_equal(weights, 0)
 
 
 def test_blocked_attention_keeps_float32_and_leaves_its_inputs_alone():
     arrays = np.random.default_rng(27).normal(scale=100, size=(3, H, T, 4)).astype(np.float32)
     before = arrays.copy()
-    attended = blocked_causal_attention(*arrays, block=2)
+    attended, _ = blocked_causal_attention(*arrays, block=2)
     assert attended.dtype == np.float32 and np.isfinite(attended).all()
     np.testing.assert_array_equal(arrays, before)
 
