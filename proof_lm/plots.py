@@ -264,14 +264,23 @@ def error_bars(
 
 
 def named_points(
-    points: Mapping[str, tuple[float, float]], title: str, xlabel: str, ylabel: str, alt: str, *, noise: float = 0.0
+    points: Mapping[str, tuple[float, float]],
+    errors: Mapping[str, float],
+    title: str,
+    xlabel: str,
+    ylabel: str,
+    alt: str,
+    *,
+    noise: float = 0.0,
 ) -> None:
-    """Show named points (x, y), each with its name."""
+    """Show named points (x, y), each with its name and a bar of one error in y up and down."""
     figure, axes = plt.subplots(figsize=(6.5, 3.8))
     styles = zip(itertools.cycle("os^Dv"), itertools.cycle((9, -17)), strict=False)  # names above and below in turn
     for (marker, above), (name, (x, y)) in zip(styles, points.items(), strict=False):
+        axes.plot([x, x], [y - errors[name], y + errors[name]], "_-", color="0.5", markersize=10)
         axes.plot([x], [y], marker, color=plt.get_cmap("cividis")(0.35), markersize=8)
-        axes.annotate(name, (x, y), xytext=(0, above), textcoords="offset points", ha="center")
+        tip = y + math.copysign(errors[name], above)
+        axes.annotate(name, (x, tip), xytext=(0, above), textcoords="offset points", ha="center")
     axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
     axes.margins(0.2, 0.2)
     axes.grid(alpha=0.3)
