@@ -1,6 +1,8 @@
 """Problem set P4 backward: the gradients of a decoder block, what must hold of each and how each goes wrong."""
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.random import Generator
@@ -260,14 +262,27 @@ def block_properties(sizes: Sequence[tuple[int, int, int, int]]) -> tuple[Proper
 
     reference = gradients.decoder_block_backward
     parts = (
-        ("d_values", "The input reaches the output past both branches and through both; all paths add up."),
-        ("gradients of the attention branch", "gamma1, beta1, W_Q, W_K, W_V, W_O get their gradients in this order."),
-        ("gradients of the feed-forward branch", "gamma2, beta2, W_1, b_1, W_2, b_2 get theirs in this order."),
-    )
+        ("d_values", "The input reaches the output past both branches and through both; all paths add up.", ()),
+        ("gradients of the attention branch", "gamma1, beta1, W_Q, W_K, W_V, W_O get their gradients in this order.",
+         ("gamma1", "beta1", "wq", "wk", "wv", "wo")),
+        ("gradients of the feed-forward branch", "gamma2, beta2, W_1, b_1, W_2, b_2 get theirs in this order.",
+         ("gamma2", "beta2", "w1", "b1", "w2", "b2")),
+    )  # fmt: skip
     return (
-        *(_item(reference, cases, i, n, meaning, where, BLOCK_MISTAKES) for i, (n, meaning) in enumerate(parts)),
+        *(_named(_item(reference, cases, i, n, meaning, where, BLOCK_MISTAKES), weights)
+          for i, (n, meaning, weights) in enumerate(parts)),
         leaves_inputs_alone(cases, where, argument_names(reference)),
-    )
+    )  # fmt: skip
+
+
+def _named(prop: Property, weights: Sequence[str]) -> Property:
+    """The property, whose findings speak of the gradient of weights[i] and not of item i."""
+
+    def judge(case: Case, values: list) -> str | None:
+        text = prop.judge(case, values)
+        return text and re.sub(r"^item (\d+)", lambda found: f"gradient of {weights[int(found[1])]}", text)
+
+    return replace(prop, judge=judge)
 
 
 def _projection_call(rng: Generator, time: int, d_in: int, d_out: int) -> tuple[np.ndarray, ...]:
