@@ -5,6 +5,7 @@ the student's own and what a module says of its weights is never believed.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
@@ -17,6 +18,9 @@ def known_weight(seed: int, gain: float, index: int, shape: tuple[int, ...]) -> 
     """What parameter number `index` is filled with: matrices of scale gain / root of the last size, float64."""
     draw = np.random.default_rng([seed, index]).normal(size=tuple(shape))
     return 0.5 + 0.5 * draw if len(shape) < 2 else gain * shape[-1] ** -0.5 * draw
+
+
+_drawn_once = lru_cache(maxsize=2000)(known_weight)  # many modules are filled alike; a verdict keeps no foreign shapes
 
 
 def build(candidate: Callable, arguments: list) -> Any:
@@ -106,7 +110,7 @@ def _parameters(module: Any) -> dict:
 def _new(candidate: Callable, arguments: list) -> Any:
     import torch
 
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)  # torch.manual_seed spends its time on devices that are not there
     return candidate(*(_block_maker(**a) if isinstance(a, dict) else a for a in arguments))
 
 
@@ -133,9 +137,9 @@ def _fill(module: Any, said: list[dict], seed: int, gain: float = 1.0, precision
     module.to(getattr(torch, precision)).train(training)
     width = min((p["shape"][0] for p in said if p["start"] == "ones"), default=0)  # of a norm's scale
     for index, (parameter, facts) in enumerate(zip(_parameters(module).values(), said, strict=True)):
-        values = known_weight(seed, gain, index, facts["shape"])
+        values = _drawn_once(seed, gain, index, tuple(facts["shape"]))
         if silent and (values.ndim > 1 or (facts["start"] != "ones" and facts["shape"][0] == width)):
-            values[...] = 0.0
+            values = np.zeros_like(values)
         with torch.no_grad():
             parameter.copy_(torch.from_numpy(values))
 
