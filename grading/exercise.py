@@ -85,7 +85,7 @@ class Exercise:
         """What the probe is to do, encoded: inputs only, nothing that the verdict knows."""
         drawn = zip(self.parts, self.draw(seed), strict=True)
         cases = [
-            {"probe": case.probe, "calls": case.calls, "item": part.property.item}
+            {"probe": case.probe, "calls": case.calls, "item": part.property.item, "twice": part.property.manners}
             for part, mine in drawn
             for case in mine
         ]

@@ -58,7 +58,7 @@ class Property:
     judges_errors: bool = False
     item: int | None = None  # of an exercise with several functions: the index of the one that this is about
     explains: Callable[[Mistake, Case, list[Answer]], bool] | None = None  # a mistake gives these answers; None: equals
-    manners: bool = False  # about how the code behaves, not about what it gives: worth nothing by itself
+    manners: bool = False  # about how code behaves, so that it is called twice; worth nothing by itself
     together: bool = False  # answers are yes or no: a mistake must explain those to all such properties of an exercise
 
 
@@ -205,7 +205,7 @@ def find_all(
     answers = []
     for prop, mine in zip(properties, cases, strict=True):
         one = candidate if prop.item is None else candidate[prop.item]
-        answers.append([run_case(one, case.probe, case.calls) for case in mine])
+        answers.append([run_case(one, case.probe, case.calls, prop.manners) for case in mine])
     shared = judged_together(properties, cases, answers)
     drawn = zip(properties, cases, answers, strict=True)
     return [(judge(prop, mine, given, shared), len(mine)) for prop, mine, given in drawn]

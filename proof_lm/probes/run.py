@@ -13,7 +13,6 @@ from proof_lm.probes.earlier import defined_by, reached, rebound
 
 MAX_ERROR_TEXT = 300
 ROUNDING = 3e-6  # of float32 sums; every property tolerates more
-SAY_YES_OR_NO = "judges"  # probes of functions that decide many calls of a case: only the last is asked again
 
 
 @dataclass(frozen=True)
@@ -23,26 +22,22 @@ class Answer:
     value: Any = None
     error: str = ""  # "ValueError: heads must divide 6", empty when the call returned
     changed: list[int] = field(default_factory=list)  # positions of arguments that the call changed in place
-    repeats: bool = True  # a second call with equal arguments gave the same bits
+    repeats: bool = True  # a second call with equal arguments, where one is made, gave the same bits
 
 
-def run_case(candidate: Callable, probe: str, calls: tuple[tuple, ...]) -> list[Answer]:
+def run_case(candidate: Callable, probe: str, calls: tuple[tuple, ...], twice: bool = False) -> list[Answer]:
     """Answers of `candidate` to each tuple of arguments in `calls`, in order.
 
     `probe` names a function of proof_lm.probes as "module.function"; "call" is `functions.call`. It gets
-    fresh copies of the arguments, so that nothing the candidate changes reaches the next call. Each call is made
-    twice, but of probes in `judges` only a case's last.
+    fresh copies of the arguments, so that nothing the candidate changes reaches the next call. `twice`: each call is
+    made a second time, to see whether it repeats.
     """
     module, _, name = ("functions." + probe if "." not in probe else probe).rpartition(".")
     function = getattr(importlib.import_module(f"proof_lm.probes.{module}"), name)
-    last = len(calls) - 1
-    return [
-        _answer(candidate, function, arguments, again=module != SAY_YES_OR_NO or index == last)
-        for index, arguments in enumerate(calls)
-    ]
+    return [_answer(candidate, function, arguments, twice) for arguments in calls]
 
 
-def _answer(candidate: Callable, probe: Callable, arguments: tuple, again: bool) -> Answer:
+def _answer(candidate: Callable, probe: Callable, arguments: tuple, twice: bool) -> Answer:
     try:
         given = copy.deepcopy(arguments)
         value = probe(candidate, *given)
@@ -50,7 +45,7 @@ def _answer(candidate: Callable, probe: Callable, arguments: tuple, again: bool)
         changed = [
             i for i, (now, before) in enumerate(zip(given, arguments, strict=True)) if _differs(now, before)
         ]
-        repeats = not again or encode(probe(candidate, *copy.deepcopy(arguments))) == packed
+        repeats = not twice or encode(probe(candidate, *copy.deepcopy(arguments))) == packed
     except Exception as error:  # whatever the student's code raises is an answer too
         return Answer(error=f"{type(error).__name__}: {error}"[:MAX_ERROR_TEXT])
     return Answer(decode(packed), "", changed, repeats)  # plain data: tensors have become arrays
@@ -70,8 +65,8 @@ def _differs(now: Any, before: Any) -> bool:
 def answer_plan(plan: str, candidate: Callable) -> str:
     """Answers to an encoded plan, encoded: what a grader sends to the student's process and reads back.
 
-    A plan is a list of cases, each a dictionary of "probe", "calls" and "item", the index of the function that is
-    called when the candidate is a tuple of several. With right versions of `earlier` functions it is a dictionary
+    A plan is a list of cases, each a dictionary of "probe", "calls", "twice" and "item", the index of the function
+    that is called when the candidate is a tuple of several. With right versions of `earlier` functions it is a dictionary
     of "cases", "earlier" (their names) and "source"; then the answers are a dictionary: those of the candidate as it
     is ("own"), with all the right ones in place of its own ("right") and, when these differ, with one at a time.
     """
@@ -102,5 +97,6 @@ def _alike(one: Any, other: Any) -> bool:
 
 def _answers(cases: list[dict], candidate: Any) -> list[list[dict]]:
     picked = [candidate if case["item"] is None else candidate[case["item"]] for case in cases]
-    answers = [run_case(one, case["probe"], case["calls"]) for one, case in zip(picked, cases, strict=True)]
+    asked = zip(picked, cases, strict=True)
+    answers = [run_case(one, case["probe"], case["calls"], case["twice"]) for one, case in asked]
     return [[vars(answer) for answer in given] for given in answers]
