@@ -8,7 +8,6 @@ from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
-from nbgrader.utils import is_grade, is_solution
 
 from grading.exercise import Exercise
 from grading.exercises import exercises
@@ -75,7 +74,7 @@ class Assignment:
             raise AssignmentError(f"{kind}/{self.name}/{self.name}.ipynb is missing; {remedy}") from None
 
     def _fits(self, notebook: NotebookNode) -> None:
-        tests = {_grade_id(cell): cell for cell in notebook.cells if is_grade(cell) and not is_solution(cell)}
+        tests = {_grade_id(cell): cell for cell in notebook.cells if _is_test(cell)}
         if tests.keys() != self.exercises.keys():
             odd = ", ".join(sorted(tests.keys() ^ self.exercises.keys()))
             raise AssignmentError(f"source/{self.name}: test cells and exercises differ in {odd}")
@@ -83,6 +82,11 @@ class Assignment:
             if float(tests[key].metadata.nbgrader.points) != exercise.points:
                 points = f"{tests[key].metadata.nbgrader.points} points, the exercise {exercise.points:g}"
                 raise AssignmentError(f"source/{self.name}, cell {key}: the cell has {points}; correct the cell")
+
+
+def _is_test(cell: NotebookNode) -> bool:
+    marks = cell.metadata.get("nbgrader", {})
+    return bool(marks.get("grade")) and not marks.get("solution")
 
 
 def _grade_id(cell: NotebookNode) -> str:

@@ -5,6 +5,7 @@ import py_compile
 import shutil
 import tempfile
 from functools import cache
+from multiprocessing.util import Finalize
 from pathlib import Path
 
 import proof_lm
@@ -53,9 +54,9 @@ def edition(withheld: tuple[str, ...]) -> Path:
     for name in withheld:
         if not ((PACKAGE / f"{name}.py").exists() or (PACKAGE / name).is_dir()) or name in ALWAYS_OPEN:
             raise ValueError(f"withheld: proof_lm has no module {name} that could be withheld")
-    holder = tempfile.TemporaryDirectory(prefix="proof-lm-edition-")
-    _holders.append(holder)
-    package = Path(holder.name) / "proof_lm"
+    holder = Path(tempfile.mkdtemp(prefix="proof-lm-edition-"))
+    Finalize(None, shutil.rmtree, (holder, True), exitpriority=0)  # a forked worker ends without its atexit functions
+    package = holder / "proof_lm"
     shutil.copytree(PACKAGE, package, ignore=lambda folder, names: _left_out(Path(folder), names, withheld))
     for name in withheld:
         (package / f"{name}.py").write_text(WITHHELD_MODULE.format(name=name), encoding="utf-8")
@@ -63,12 +64,9 @@ def edition(withheld: tuple[str, ...]) -> Path:
     still_open = tuple(name for name in EXPORTING if name not in withheld)
     (package / "__init__.py").write_text(TOP.format(open=still_open), encoding="utf-8")
     compileall.compile_dir(package, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
-    for path in [Path(holder.name), *Path(holder.name).rglob("*")]:
+    for path in [holder, *holder.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)  # a sandboxed kernel has another user id
     return package
-
-
-_holders: list[tempfile.TemporaryDirectory] = []
 
 
 def _left_out(folder: Path, names: list[str], withheld: tuple[str, ...]) -> set[str]:

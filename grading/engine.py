@@ -14,6 +14,7 @@ from grading.assignment import AssignmentError
 from grading.grade import Prepared, Task, prepare, run
 from grading.sandbox import SandboxError
 from grading.store import Store
+from grading.workers import METHOD, warm_up
 
 IN_FLIGHT = 4  # submissions sent ahead for each worker thread: enough to keep it busy, few enough to hold in memory
 ATTEMPTS = 2  # of one submission whose worker died, among others and then again alone
@@ -47,7 +48,8 @@ def run_class(tasks: Iterable[Task], store: Store, client: Client) -> Iterator[S
     worker died with it is run again alone at the end: a worker that dies takes bystanders along. Raises SandboxError
     when no sandbox can be made, since then no submission can be run, and ClusterError when there is no worker left.
     """
-    suspects: list[Prepared] = []
+    suspects, tasks = [], list(tasks)
+    client.run(warm_up, tasks[0], on_error="ignore")  # seconds that intake may use
     for prepared, step in _fly(_prepared(tasks, store), store, client, IN_FLIGHT * _threads(client)):
         if step.poison:
             suspects.append(prepared)
@@ -132,6 +134,7 @@ def cluster(scheduler: str = "", workers: int = 0) -> Iterator[Client]:
     settings = {
         "distributed.scheduler.allowed-failures": ATTEMPTS - 1,
         "distributed.scheduler.no-workers-timeout": f"{LOST_SECONDS}s",
+        "distributed.worker.multiprocessing-method": METHOD,
     }
     with dask.config.set(settings):
         if scheduler:

@@ -6,15 +6,16 @@ AssignmentError for a fault of the course.
 """
 
 import hashlib
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
-from nbgrader.utils import compute_checksum
 
 from grading.assignment import Assignment
 from grading.edition import edition
@@ -24,6 +25,8 @@ from grading.inert import Room, inert_outputs, make_inert
 from grading.intake import Intake, Note, read_folder, take_in
 from grading.sandbox import Policy
 from grading.store import key_of
+
+OF_EVERY_NOTEBOOK = ("proof_lm.checks", "proof_lm.depth", "proof_lm.model")  # where they are not withheld
 
 
 @dataclass(frozen=True)
@@ -90,11 +93,19 @@ def run(prepared: Prepared) -> dict:
 
 def _run_once(prepared: Prepared) -> tuple[Execution, list]:
     task, notebook = prepared.task, deepcopy(prepared.intake.notebook)
-    policy = replace(task.policy, files=prepared.intake.files, read_only_paths=(edition(task.assignment.withheld),))
-    exercises = task.assignment.exercises
+    policy, exercises = walls(task, prepared.intake.files), task.assignment.exercises
     execution = execute(notebook, exercises, task.seed, policy, unsafe=task.unsafe, limits=task.limits)
     room = Room()
     return execution, [inert_outputs(cell.get("outputs", []), room) for cell in notebook.cells]
+
+
+def walls(task: Task, files: Mapping[str, bytes] = MappingProxyType({})) -> Policy:
+    """The task's policy with what its kernels see: these files and the edition, its own modules imported before."""
+    package = edition(task.assignment.withheld)
+    modules = [f"proof_lm.probes.{path.stem}" for path in sorted((package / "probes").glob("*.py"))]
+    return replace(
+        task.policy, files=files, read_only_paths=(package,), preload=(*task.policy.preload, *OF_EVERY_NOTEBOOK, *modules)
+    )
 
 
 def nothing_ran(prepared: Prepared, reason: str) -> dict:
@@ -166,5 +177,7 @@ def _write(notebook: NotebookNode, verdicts: dict[str, Verdict], key: str) -> No
 
 
 def _is_untouched(cell: NotebookNode) -> bool:
+    from nbgrader.utils import compute_checksum  # a worker, which needs nothing of nbgrader, starts without it
+
     marks = cell.metadata.get("nbgrader", {})
     return bool(marks.get("solution")) and marks.get("checksum") == compute_checksum(cell)

@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 
 import grading.engine
 import grading.execute
-from grading.__main__ import app
 from grading.assignment import Assignment
+from grading.cli import app
 from grading.grade import Task, nothing_ran, prepare, run
 from grading.sandbox import SandboxedKernelManager
 from tests.grading_class import (

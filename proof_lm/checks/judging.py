@@ -24,7 +24,7 @@ def decides(
     lesson: str,
     mistakes: tuple[Mistake, ...] = (),
 ) -> Property:
-    """The candidate decides every call rightly, the same when asked again, and leaves its arguments alone.
+    """The candidate decides every call rightly and leaves its arguments alone.
 
     `makers` makes the calls of one case by its label; `clue` tells what to look at when a decision is wrong. A mistake
     is named when it decides all calls of all properties with mistakes of the exercise as the candidate does.
@@ -43,8 +43,6 @@ def decides(
                 return f"a result was expected, your code raised {answer.error}"
             if answer.changed:
                 return "an argument was changed in place; work on a copy"
-            if not answer.repeats:
-                return "a second call with the same arguments gave another answer: state is kept or drawn anew"
         wrong = [compare(answer.value, right) for answer, right in zip(answers, case.facts, strict=True)]
         return next((f"{text}; {clue}" for text in wrong if text), None)
 

@@ -1,0 +1,28 @@
+"""Workers start quickly: they import little, and their kernels come from a process that has imported much."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grading.assignment import Assignment
+from grading.exercises import PROBLEM_SETS
+from grading.grade import Task, walls
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_a_worker_imports_neither_nbgrader_nor_torch_nor_the_command_line():
+    code = "import sys, grading.grade, grading.__main__; print({'nbgrader', 'torch', 'typer'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize("name", PROBLEM_SETS)
+def test_what_is_imported_before_a_notebook_runs_is_of_its_edition(name):
+    policy = walls(Task(Assignment(name, ROOT), "student", ROOT, seed=1))
+    (package,) = policy.read_only_paths
+    own = [module.split(".")[1:] for module in policy.preload if module.startswith("proof_lm.")]
+    assert ["probes", "run"] in own and ["checks"] in own
+    assert all(package.joinpath(*parts).with_suffix(".py").is_file() for parts in own)
