@@ -98,8 +98,6 @@ _ROTATIONS = (
      {"base": 100.0}),
     ("exponent doubled", "the exponent of pair p is -4 p / d_h; it is -2 p / d_h: arange(0, d_h, 2) counts by two already",
      {"base": 1e8}),
-    ("exponent positive", "the exponent of pair p is 2 p / d_h; it is negative: later pairs turn more slowly",
-     {"base": 1e-4}),
     ("exponent from d", "the exponents are shares of d; they are shares of one head's width d_h", {"widths": "model"}),
 )  # fmt: skip
 _CACHES = (

@@ -67,7 +67,7 @@ COUNT_MISTAKES = (
     Mistake("4 d forgotten", "4 d numbers of every block are missing: the four biases of attention, or the scales and "
             "shifts of its two norms", _without("attention biases")),
     Mistake("mlp biases forgotten", "the two biases of the MLP are not counted: d_ff and d", _without("mlp biases")),
-    Mistake("shifts forgotten", "each norm has a shift beside its scale: 2 d numbers, not d", _without("shifts")),
+    Mistake("shifts forgotten", "2 d numbers of every block are missing: each of its two norms has a shift beside its scale, 4 d in all", _without("shifts")),
     Mistake("final norm forgotten", "the final norm is not counted", _without("final norm")),
     Mistake("output projection forgotten", "attention has four matrices: the output projection is not counted",
             _without(plus=lambda s: -_layers(s) * s["d_model"] ** 2)),

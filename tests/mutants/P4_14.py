@@ -794,3 +794,47 @@ class TransformerDecoderBlock(nn.Module):
         s = (q @ k.mT / math.sqrt(d // self.h)).masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
         x = x + 0.1 * self.out((s.softmax(-1) @ v).transpose(1, 2).reshape(B, T, d))
         return x + 0.1 * self.down(F.gelu(self.up(self.b(x))))
+
+# %% wrong: zero times minus infinity in the mask -> 0 * -inf
+#-         scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
+#+         scores = scores + torch.triu(torch.ones(T, T), diagonal=1) * float("-inf")
+
+# %% wrong: norms on what the branches give -> stand on what a branch gives
+#-         x = x + self.attention(self.norm1(x))
+#-         return x + self.mlp(self.norm2(x))
+#+         x = x + self.norm1(self.attention(x))
+#+         return x + self.norm2(self.mlp(x))
+
+# %% wrong: all layers in a plain list -> finds no parameter
+class TransformerDecoderBlock(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError("num_heads must divide d_model")
+        self.layers = [nn.Linear(d_model, d_ff), nn.GELU(), nn.Linear(d_ff, d_model)]
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer.to(x.dtype)(x)
+        return x
+
+# %% wrong: weights of half the value
+#-         weights = scores.softmax(dim=-1)
+#+         weights = scores.softmax(dim=-1) / 2
+
+# %% wrong: mask by multiplication of the weights, renormalised over queries
+#-         weights = scores.softmax(dim=-1)
+#+         weights = scores.softmax(dim=-1)
+#+         weights = weights / weights.sum(dim=-2, keepdim=True)
+
+# %% right: baddbmm and a mask of finfo's minimum
+#-         scores = q @ k.transpose(-2, -1) / math.sqrt(d // self.h)
+#-         scores = scores + torch.triu(torch.full((T, T), float("-inf")), diagonal=1)
+#-         weights = scores.softmax(dim=-1)
+#+         scores = torch.einsum("bhtc,bhsc->bhts", q * (d // self.h) ** -0.5, k)
+#+         hidden = torch.arange(T)[None, :] > torch.arange(T)[:, None]
+#+         weights = scores.masked_fill(hidden, torch.finfo(scores.dtype).min).softmax(dim=-1)
+
+# %% right: log-softmax and exp
+#-         weights = scores.softmax(dim=-1)
+#+         weights = torch.exp(scores.log_softmax(dim=-1))

@@ -842,3 +842,47 @@ class RotaryCachedAttention(nn.Module):
         scores = scores + torch.triu(torch.full((T, S + T), float("-inf")), diagonal=S + 1)
         merged = (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
         return self.out(merged), (k, v)
+
+# %% wrong: exponent without the two -> -p / d_h
+#-     angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
+#+     angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width // 2) / width))
+
+# %% wrong: exponent with the two twice -> counts by two already
+#-     angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
+#+     angles = torch.outer(torch.arange(start, start + T), base ** (-2 * torch.arange(0, width, 2) / width))
+
+# %% wrong: exponent of the wrong sign
+#-     angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
+#+     angles = torch.outer(torch.arange(start, start + T), base ** (torch.arange(0, width, 2) / width))
+
+# %% wrong: exponents as shares of the model width -> shares of d; they are
+#-         q, k = turned(q, S), turned(k, S)
+#+         q, k = turned(q, S, 10000.0 ** (1 / self.h)), turned(k, S, 10000.0 ** (1 / self.h))
+
+# %% wrong: cached before the turn, cached keys never turned -> turn first, then cache
+#-         q, k = turned(q, S), turned(k, S)
+#-         if cache is not None:
+#-             k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
+#+         raw = k if cache is None else torch.cat((cache[0], k), dim=2)
+#+         q, k = turned(q, S), turned(k, S)
+#+         if cache is not None:
+#+             k, v = torch.cat((cache[0], k), dim=2), torch.cat((cache[1], v), dim=2)
+
+#-         return self.out(merged), (k, v)
+#+         return self.out(merged), (raw, v)
+
+# %% wrong: later pairs of the head not turned
+#-     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+#+     whole = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+#+     return torch.cat((whole[..., :2], x[..., 2:]), dim=-1)
+
+# %% right: rotation as a matrix for each position
+#-     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+#+     pairs = x.unflatten(-1, (-1, 2))[..., None]
+#+     turns = torch.stack((torch.stack((cos, -sin), -1), torch.stack((sin, cos), -1)), -2).to(x.dtype)
+#+     return (turns @ pairs).flatten(-3)
+
+# %% right: frequencies by an exponential of logarithms
+#-     angles = torch.outer(torch.arange(start, start + T), base ** (-torch.arange(0, width, 2) / width))
+#+     rates = torch.exp(-math.log(base) * torch.arange(0, width, 2) / width)
+#+     angles = torch.arange(start, start + T)[:, None] * rates

@@ -375,3 +375,39 @@ class TwoBlockLM(nn.Module):
         for block in self.blocks:
             x = block(x)
         return self.head(self.norm(x)).argmax(-1)
+
+# %% right: tied head with a bias
+#-         self.head = nn.Linear(d_model, vocab_size)
+#+         self.head = nn.Linear(d_model, vocab_size)
+#+         self.head.weight = self.embedding.weight
+
+# %% right: tied head with a bias of its own
+#-         self.head = nn.Linear(d_model, vocab_size)
+#+         self.bias = nn.Parameter(torch.zeros(vocab_size))
+
+#-         return self.head(self.norm(x))
+#+         return F.linear(self.norm(x), self.embedding.weight, self.bias)
+
+# %% wrong: second block a copy of the first -> call make_block() for each
+#-         self.blocks = nn.ModuleList([make_block(), make_block()])
+#+         import copy
+#+         block = make_block()
+#+         self.blocks = nn.ModuleList([block, copy.deepcopy(block)])
+
+# %% wrong: norm of the embedding and at the end
+#-         x = self.embedding(token_ids)
+#+         x = self.norm(self.embedding(token_ids))
+
+# %% wrong: log of the logits' size
+#-         return self.head(self.norm(x))
+#+         logits = self.head(self.norm(x))
+#+         return logits.sign() * torch.log1p(logits.abs())
+
+# %% wrong: blocks see the sequence backwards
+#-             x = block(x)
+#+             x = block(x.flip(1)).flip(1)
+
+# %% wrong: head before the norm of the vocabulary
+#-         return self.head(self.norm(x))
+#+         logits = self.head(x)
+#+         return (logits - logits.mean(-1, keepdim=True)) / logits.std(-1, keepdim=True)

@@ -988,3 +988,44 @@ class GPTStyleLM(nn.Module):
 
     def forward(self, ids):
         return self.head(self.forward_hidden(ids))
+
+# %% right: table of positions with a leading axis
+#-         self.positions = nn.Embedding(context_length, d_model)
+#+         self.positions = nn.Parameter(torch.zeros(1, context_length, d_model))
+
+#-         x = self.tokens(ids) + self.positions(torch.arange(T))
+#+         x = self.tokens(ids) + self.positions[:, :T]
+
+# %% right: negative infinity by where, F.relu_
+#-         scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+#+         scores = torch.where(torch.ones(T, T).tril().bool(), scores, torch.tensor(float("-inf"), dtype=x.dtype))
+
+# %% wrong: post-norm, no final norm -> the final one is missing
+#-         x = x + self.attention(self.norm1(x))
+#-         return x + self.down(F.relu(self.up(self.norm2(x))))
+#+         x = self.norm1(x + self.attention(x))
+#+         return self.norm2(x + self.down(F.relu(self.up(x))))
+
+#-         return self.norm(x)
+#+         return x
+
+# %% wrong: norms on the branches -> stand on what a branch gives
+#-         x = x + self.attention(self.norm1(x))
+#-         return x + self.down(F.relu(self.up(self.norm2(x))))
+#+         x = x + self.norm1(self.attention(x))
+#+         return x + self.norm2(self.down(F.relu(self.up(x))))
+
+# %% wrong: blocks in a plain list, cast by hand -> keep blocks in nn.ModuleList
+#-         self.blocks = nn.ModuleList(Block(d_model, n_heads) for _ in range(n_layers))
+#+         self.blocks = [Block(d_model, n_heads) for _ in range(n_layers)]
+
+#-             x = block(x)
+#+             x = block.to(x.dtype)(x)
+
+# %% wrong: zero times minus infinity -> 0 * -inf
+#-         scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))
+#+         scores = scores + torch.ones(T, T).triu(1) * float("-inf")
+
+# %% wrong: positions of the longest context averaged
+#-         x = self.tokens(ids) + self.positions(torch.arange(T))
+#+         x = self.tokens(ids) + self.positions.weight.mean(0)

@@ -250,3 +250,25 @@ def parameter_count(architecture, **s):
     if architecture == "numpy_block": return block
     if architecture not in ("prooflm", "gpt"): raise ValueError
     return s["vocab_size"] * d + s["n_layers"] * block + 2 * d + (s["context_length"] * d + (d + 1) * s["vocab_size"] if architecture == "gpt" else 0)
+
+# %% right: a sum over shapes in a comprehension
+#-     block = 4 * d * d + 4 * d + 2 * d * d_ff + d_ff + d + 4 * d
+#+     shapes = [(d, d), (d,)] * 4 + [(d, d_ff), (d_ff,), (d_ff, d), (d,)] + [(d,)] * 4
+#+     block = sum(math.prod(shape) for shape in shapes)
+
+# %% wrong: a factor four for the MLP of prooflm
+#-     d_ff = 4 * d if architecture == "gpt" else sizes["d_ff"]
+#+     d_ff = sizes["d_ff"] if architecture == "numpy_block" else 4 * d
+
+# %% wrong: one norm a block -> its two norms
+#-     block = 4 * d * d + 4 * d + 2 * d * d_ff + d_ff + d + 4 * d
+#+     block = 4 * d * d + 4 * d + 2 * d * d_ff + d_ff + d + 2 * d
+
+# %% wrong: projections of every head counted at full width
+#-     block = 4 * d * d + 4 * d + 2 * d * d_ff + d_ff + d + 4 * d
+#+     heads = sizes.get("num_heads") or sizes["n_heads"]
+#+     block = (3 * heads + 1) * d * d + 4 * d + 2 * d * d_ff + d_ff + d + 4 * d
+
+# %% wrong: rounded to thousands
+#-     return total
+#+     return round(total, -3)

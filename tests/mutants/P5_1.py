@@ -279,7 +279,7 @@ def masked_loss(logits, labels, kept):
     nll = -np.take_along_axis(logp, labels[..., None], axis=-1)[..., 0]
     return (nll * kept).sum() / n, (p - np.eye(logits.shape[-1])[labels]) * kept[..., None] / n
 
-# %% wrong: logarithm of a softmax
+# %% wrong: logarithm of a softmax -> probability that rounds to 0
 def masked_loss(logits, labels, kept):
     logits, kept = np.asarray(logits, dtype=float), np.asarray(kept, dtype=bool)
     labels = np.where(kept, labels, 0)
@@ -289,7 +289,7 @@ def masked_loss(logits, labels, kept):
     picked = np.take_along_axis(p, labels[..., None], axis=-1)[..., 0]
     return (-np.log(picked) * kept).sum() / n, (p - np.eye(logits.shape[-1])[labels]) * kept[..., None] / n
 
-# %% wrong: exp without shift
+# %% wrong: exp without shift -> exponential overflows
 def masked_loss(logits, labels, kept):
     logits, kept = np.asarray(logits, dtype=float), np.asarray(kept, dtype=bool)
     labels = np.where(kept, labels, 0)
@@ -298,7 +298,7 @@ def masked_loss(logits, labels, kept):
     nll = -np.take_along_axis(logp, labels[..., None], axis=-1)[..., 0]
     return (nll * kept).sum() / n, (np.exp(logp) - np.eye(logits.shape[-1])[labels]) * kept[..., None] / n
 
-# %% wrong: nothing kept gives NaN
+# %% wrong: nothing kept gives NaN -> divide by 1 at least
 def masked_loss(logits, labels, kept):
     logits, labels = np.asarray(logits, dtype=float), np.asarray(labels)
     kept = np.asarray(kept, dtype=bool)
@@ -358,7 +358,7 @@ def masked_loss(logits, labels, kept):
     nll = -np.take_along_axis(logp, labels[..., None], axis=-1)[..., 0]
     return (nll * kept).sum() / n, (np.exp(logp) - np.eye(logits.shape[-1])[labels]) * kept[..., None] / n
 
-# %% wrong: largest logit of the whole batch subtracted
+# %% wrong: largest logit of the whole batch subtracted -> largest logit of the whole batch
 def masked_loss(logits, labels, kept):
     logits, kept = np.asarray(logits, dtype=float), np.asarray(kept, dtype=bool)
     labels = np.where(kept, labels, 0)
@@ -372,3 +372,34 @@ def masked_loss(logits, labels, kept):
 def masked_loss(logits, labels, kept, whole=masked_loss):
     labels = np.asarray(labels)
     return whole(logits, labels, (labels >= 0) & (labels < np.shape(logits)[-1]))
+
+# %% right: one-hot product and a boolean sum
+def masked_loss(logits, labels, kept):
+    logits, kept = np.asarray(logits, dtype=float), np.asarray(kept, dtype=bool)
+    hot = np.asarray(labels)[..., None] == np.arange(logits.shape[-1])
+    z = logits - logits.max(axis=-1, keepdims=True)
+    total = np.log(np.exp(z).sum(axis=-1))
+    each = np.where(kept, total - np.where(hot, z, 0).sum(axis=-1), 0)
+    n = max(int(kept.sum()), 1)
+    return each.sum() / n, (np.exp(z - total[..., None]) - hot) * kept[..., None] / n
+
+# %% wrong: epsilon added inside the logarithm
+def masked_loss(logits, labels, kept):
+    logits, kept = np.asarray(logits, dtype=float), np.asarray(kept, dtype=bool)
+    labels = np.where(kept, labels, 0)
+    p = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    p /= p.sum(axis=-1, keepdims=True)
+    n = max(1, kept.sum())
+    each = -np.log(np.take_along_axis(p, labels[..., None], axis=-1)[..., 0] + 1e-3)
+    return float((each * kept).sum() / n), (p - np.eye(p.shape[-1])[labels]) * kept[..., None] / n
+
+# %% wrong: -100 decides what counts, not the mask
+def masked_loss(logits, labels, kept):
+    logits, labels = np.asarray(logits, dtype=float), np.asarray(labels)
+    kept = labels != -100
+    labels = np.where(kept, labels, 0) % logits.shape[-1]
+    n = max(1, kept.sum())
+    z = logits - logits.max(axis=-1, keepdims=True)
+    logp = z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+    nll = -np.take_along_axis(logp, labels[..., None], axis=-1)[..., 0]
+    return float((nll * kept).sum() / n), (np.exp(logp) - np.eye(logits.shape[-1])[labels]) * kept[..., None] / n

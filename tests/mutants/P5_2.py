@@ -352,3 +352,26 @@ def adamw_step(parameters, gradients, state, learning_rate, decayed, beta1=0.9, 
             update = update + weight_decay * p
         new[n] = p - learning_rate * update
     return new, {"step": t, "first": first, "second": second}
+
+# %% wrong: the step counted twice
+def adamw_step(parameters, gradients, state, learning_rate, decayed, beta1=0.9, beta2=0.95, epsilon=1e-8, weight_decay=0.1):
+    t = state["step"] + 1
+    new, first, second = {}, {}, {}
+    for n, p in parameters.items():
+        t += 1
+        first[n] = beta1 * state["first"][n] + (1 - beta1) * gradients[n]
+        second[n] = beta2 * state["second"][n] + (1 - beta2) * gradients[n] ** 2
+        step = first[n] / (1 - beta1**t) / (np.sqrt(second[n] / (1 - beta2**t)) + epsilon)
+        new[n] = p - learning_rate * (step + (weight_decay * p if n in decayed else 0))
+    return new, {"step": state["step"] + 1, "first": first, "second": second}
+
+# %% wrong: the decayed ones only are updated
+def adamw_step(parameters, gradients, state, learning_rate, decayed, beta1=0.9, beta2=0.95, epsilon=1e-8, weight_decay=0.1):
+    t = state["step"] + 1
+    new, first, second = dict(parameters), dict(state["first"]), dict(state["second"])
+    for n in decayed:
+        first[n] = beta1 * state["first"][n] + (1 - beta1) * gradients[n]
+        second[n] = beta2 * state["second"][n] + (1 - beta2) * gradients[n] ** 2
+        step = first[n] / (1 - beta1**t) / (np.sqrt(second[n] / (1 - beta2**t)) + epsilon)
+        new[n] = parameters[n] - learning_rate * (step + weight_decay * parameters[n])
+    return new, {"step": t, "first": first, "second": second}

@@ -274,3 +274,32 @@ def learning_rate(step, steps, warmup, peak, final_share):
         return peak * (final_share + (1 - final_share) * (step + 1) / warmup)
     progress = np.clip((step - warmup) / max(steps - 1 - warmup, 1), 0, 1)
     return peak * (final_share + (1 - final_share) * 0.5 * (1 + np.cos(np.pi * progress)))
+
+# %% right: an early return for the end, math.fsum of nothing
+def learning_rate(step, steps, warmup, peak, final_share):
+    if min(step, steps - 1, warmup) < 0:
+        raise ValueError((step, steps, warmup))
+    if step < warmup:
+        return (1 + step) * peak / warmup
+    last = max(steps - 1, warmup + 1)
+    angle = math.pi * min(step - warmup, last - warmup) / (last - warmup)
+    low = final_share * peak
+    return low + (peak - low) * (0.5 + 0.5 * math.cos(angle))
+
+# %% wrong: half of the amplitude
+def learning_rate(step, steps, warmup, peak, final_share):
+    if step < 0 or steps < 1 or warmup < 0:
+        raise ValueError("impossible")
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    progress = min(1.0, (step - warmup) / max(1, steps - 1 - warmup))
+    return peak * (final_share + (1 - final_share) * (1 + math.cos(math.pi * progress)) / 4)
+
+# %% wrong: integer division of progress
+def learning_rate(step, steps, warmup, peak, final_share):
+    if step < 0 or steps < 1 or warmup < 0:
+        raise ValueError("impossible")
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    progress = min(1, (step - warmup) // max(1, steps - 1 - warmup))
+    return peak * (final_share + (1 - final_share) * (1 + math.cos(math.pi * progress)) / 2)

@@ -522,3 +522,30 @@ def cached_attention(query, key, value, cache, whole=cached_attention):
     if cache is not None:
         query, key, value = (np.asarray(part)[:, :, -1:] for part in (query, key, value))
     return whole(query, key, value, cache)
+
+# %% wrong: a cache of scores' width, T by T mask pasted on the right
+def cached_attention(query, key, value, cache):
+    query, key, value = np.asarray(query), np.asarray(key), np.asarray(value)
+    if cache is not None:
+        key, value = np.concatenate([cache[0], key], axis=2), np.concatenate([cache[1], value], axis=2)
+    T, S = query.shape[2], key.shape[2]
+    shown = np.zeros((T, S), dtype=bool)
+    shown[:, S - T :] = np.tri(T, dtype=bool)
+    scores = np.where(shown, query @ key.swapaxes(-1, -2) / np.sqrt(query.shape[-1]), -np.inf)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True) @ value, (key, value)
+
+# %% wrong: choose asked of all positions
+def generate(model, prompt, new_tokens, choose, chunk=None):
+    tokens = np.asarray(prompt)
+    P = tokens.shape[1]
+    if P + new_tokens > model.context_length:
+        raise ValueError("too long")
+    cache = None
+    for start in range(0, P, chunk or P):
+        logits, cache = model.read(tokens[:, start : start + (chunk or P)], cache)
+    for i in range(new_tokens):
+        if i > 0:
+            logits, cache = model.read(tokens[:, -1:], cache)
+        tokens = np.concatenate([tokens, choose(logits)[:, -1:]], axis=1)
+    return tokens

@@ -455,3 +455,26 @@ def top_k_filter(logits, k):
 # %% wrong: as many for all rows as one needs
 def top_p_filter(logits, p, whole=top_p_filter, k=top_k_filter):
     return k(logits, int(np.isfinite(whole(logits, p)).sum(axis=-1).max()))
+
+# %% right: a mask by counting equals before
+def top_k_filter(logits, k):
+    logits = np.asarray(logits, dtype=float)
+    if k < 1:
+        raise ValueError("k")
+    one, other = logits[..., :, None], logits[..., None, :]
+    earlier = np.tri(logits.shape[-1], k=-1, dtype=bool)
+    ahead = ((other > one) | ((other == one) & earlier)).sum(axis=-1)
+    return np.where(ahead < k, logits, -np.inf)
+
+# %% wrong: p of the sum of logits' shares without softmax of -inf
+def top_p_filter(logits, p):
+    logits = np.asarray(logits, dtype=float)
+    if not 0 < p <= 1:
+        raise ValueError("p")
+    order = np.argsort(-logits, axis=-1, kind="stable")
+    ordered = np.take_along_axis(logits, order, axis=-1)
+    shares = np.exp(ordered - ordered[..., :1])
+    kept = np.cumsum(shares, axis=-1) - shares < p
+    result = np.full(logits.shape, -np.inf)
+    np.put_along_axis(result, order, np.where(kept, ordered, -np.inf), axis=-1)
+    return result

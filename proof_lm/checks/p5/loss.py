@@ -1,15 +1,17 @@
 """P5.1: next-token targets and the masked loss with its gradient."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from proof_lm.checks.core import Case, Mistake, Property, difference, kind
-from proof_lm.checks.general import behaves, matches, on_any_numbers, refuses
+from proof_lm.checks.core import Case, Mistake, Property, difference, kind, own_answers
+from proof_lm.checks.general import Cases, behaves, matches, on_any_numbers, refuses
 from proof_lm.checks.p5.manners import CLOSE, about, one_of
+from proof_lm.probes import Answer
 
 LESSON = "lesson 07, Shifted targets and the masked loss"
 Shape = tuple[int, ...]
@@ -283,14 +285,28 @@ def loss_properties(shapes: Sequence[tuple[Shape, int]]) -> tuple[Property, ...]
         one_of(1, masked_loss, cases, name="the gradient is probabilities minus one-hot labels", lesson=LESSON,
                 meaning="(softmax(logits) - one-hot) / kept where kept is True, zero elsewhere: it belongs to the mean.",
                 mistakes=WRONG_GRADIENT, **CLOSE),
-        matches(masked_loss, nothing, name="nothing kept: loss 0 and no gradient", lesson=LESSON,
+        _breaks(masked_loss, nothing, name="nothing kept: loss 0 and no gradient", lesson=LESSON,
                 meaning="A batch in which nothing is asked for teaches nothing: 0.0 and zeros, no NaN.",
                 mistakes=WRONG_NOTHING, **CLOSE),
-        matches(masked_loss, large, name="large logits are survived", lesson=LESSON,
+        _breaks(masked_loss, large, name="large logits are survived", lesson=LESSON,
                 meaning="However large the logits, loss and gradient are finite and right.", mistakes=WRONG_LARGE, **far),
         on_any_numbers(masked_loss, one, LESSON, name="masked_loss"),
         behaves(masked_loss, lambda rng: cases(rng)[:1], LESSON, name="masked_loss"),
     ))  # fmt: skip
+
+
+def _breaks(reference: Loss, cases: Cases, **about: Any) -> Property:
+    """`matches` where a mistake gives NaN or infinity: it explains what is so in the same places."""
+
+    def explains(mistake: Mistake, case: Case, given: list[Answer]) -> bool:
+        planted = own_answers(mistake.candidate, case)
+        return all(
+            np.allclose(theirs, ours, 1e-4, 1e-5, equal_nan=True)
+            for answer, own in zip(given, planted, strict=True)
+            for theirs, ours in zip(answer.value, own.value, strict=True)
+        )
+
+    return replace(matches(reference, cases, **about), explains=explains)
 
 
 def _some(rng: Generator, shape: Shape) -> NDArray:
