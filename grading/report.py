@@ -27,17 +27,27 @@ errors = Console(stderr=True)
 @contextmanager
 def progress(what: str, total: int, quiet: bool) -> Iterator[Callable[[bool], None]]:
     """A bar on a terminal with done, failed, rate and time left; call what it yields once a submission."""
-    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}")]
+    columns = [
+        TextColumn("{task.description}"),
+        BarColumn(None),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+    ]
     done, failed, started = 0, 0, time.monotonic()
     with Progress(
-        *columns, TimeRemainingColumn(), console=errors, disable=quiet or not errors.is_terminal, transient=True
+        *columns,
+        TimeRemainingColumn(),
+        console=errors,
+        expand=True,
+        disable=quiet or not errors.is_terminal,
+        transient=True,
     ) as bar:
         shown = bar.add_task(what, total=total, rate="")
 
         def advance(fault: bool) -> None:
             nonlocal done, failed
             done, failed = done + 1, failed + fault
-            rate = f"{done / (time.monotonic() - started):.1f}/s, {failed} failed, left:"
+            rate = f"{60 * done / (time.monotonic() - started):.0f}/min, {failed} failed, left:"
             bar.update(shown, advance=1, rate=rate)
 
         yield advance
