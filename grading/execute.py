@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from queue import Empty
 from typing import Any
 
@@ -17,6 +18,7 @@ from jupyter_client.kernelspec import KernelSpecManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
+from nbformat.v4 import new_output
 
 from grading.exercise import Exercise
 from grading.sandbox import Policy, SandboxedKernelManager
@@ -86,6 +88,23 @@ def _without_outputs(notebook: NotebookNode) -> NotebookNode:
     return copy
 
 
+def _streams_joined(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Texts between other outputs in one piece, stdout first: where a stream is cut, and which comes first, is chance.
+
+    nbclient's `coalesce_streams` would do, but takes quadratic time on a long line.
+    """
+    joined = []
+    for is_stream, run in groupby(outputs, key=lambda output: output.output_type == "stream"):
+        if not is_stream:
+            joined += run
+            continue
+        texts: dict[str, list[str]] = {}
+        for output in run:
+            texts.setdefault(output.name, []).append(output.text)
+        joined += [new_output("stream", name=name, text="".join(texts[name])) for name in sorted(texts, reverse=True)]
+    return joined
+
+
 class _Session:
     """One kernel through one notebook."""
 
@@ -149,6 +168,8 @@ class _Session:
             pass  # interrupted: the traceback in the cell's output says where
         except (DeadKernelError, RuntimeError):
             raise KernelGone(self._why()) from None
+        finally:
+            cell.outputs = _streams_joined(cell.outputs)
         if not await self.manager.is_alive():
             raise KernelGone(self._why())
         if time.monotonic() - started >= self.limits.cell:
