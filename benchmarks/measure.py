@@ -34,6 +34,12 @@ def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
+def save_figure(figure, name: str) -> None:
+    """Keep a Matplotlib figure as docs/figures/<name>.png, where the tables show it."""
+    (DOCS / "figures").mkdir(exist_ok=True)
+    figure.savefig(DOCS / f"figures/{name}.png", dpi=120)
+
+
 def write_section(document: str, name: str, text: str) -> None:
     """Replace what stands between the document's marks `<!-- name -->` and `<!-- end name -->`, and print it."""
     path, (begin, end) = DOCS / document, (f"<!-- {name} -->", f"<!-- end {name} -->")

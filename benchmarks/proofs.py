@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 
 from matplotlib.figure import Figure
-from measure import DOCS, table, write_section
+from measure import DOCS, save_figure, table, write_section
 
 from proof_lm.training import (
     ProofData,
@@ -174,7 +174,7 @@ def draw(results: dict) -> None:
         ylabel="% of theorems proved",
         ylim=(0, 100),
     )
-    figure.savefig(DOCS / "figures/proofs.png", dpi=120)
+    save_figure(figure, "proofs")
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
-from measure import DOCS, medians, table, write_section
+from measure import medians, save_figure, table, write_section
 from peers import PEERS, SIZES, Peer, Size, proof_lm
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
@@ -152,8 +152,7 @@ def plot(curves: dict[str, list[tuple[int, float, float]]]) -> None:
     left.set(xscale="log", yscale="log", xlabel="size of the axis that grows", ylabel="tokens/s")
     right.set(xscale="log", xlabel="size of the axis that grows", ylabel="% of a measured product's FLOPs")
     left.legend()
-    (DOCS / "figures").mkdir(exist_ok=True)
-    figure.savefig(DOCS / "figures/growth.png", dpi=120)
+    save_figure(figure, "growth")
 
 
 def main() -> None:

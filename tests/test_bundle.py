@@ -40,7 +40,7 @@ def test_it_holds_lessons_assignments_and_package_but_no_sources_and_no_grading(
 
 
 def test_nothing_in_it_is_the_teachers(edition):
-    for path in filter(Path.is_file, edition.rglob("*")):
+    for path in (file for file in edition.rglob("*") if file.is_file() and file.suffix != ".png"):
         text = path.read_text(encoding="utf-8")
         assert not TEACHERS_WORD.search(text), path
         if path.suffix == ".py":
@@ -48,6 +48,15 @@ def test_nothing_in_it_is_the_teachers(edition):
     for path in edition.glob("*/**/*.ipynb"):
         for cell in nbformat.read(path, as_version=4).cells:
             assert cell.cell_type != "code" or not TEACHERS_MODULE.search(cell.source), path
+
+
+def test_what_it_points_at_is_in_it(edition):
+    """Documents that its README and lessons name, and figures that those show."""
+    pages = [edition / "README.md", *edition.glob("docs/*.md"), *edition.glob("course/*.ipynb")]
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert all((edition / name).is_file() for name in re.findall(r"\bdocs/[\w-]+\.md", text)), page
+        assert all((page.parent / name).is_file() for name in re.findall(r"\]\((figures/[\w-]+\.png)\)", text)), page
 
 
 def test_its_requirements_leave_out_what_only_teachers_need(edition):

@@ -17,8 +17,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ["course", "release", "proof_lm", "labconfig"]
-FILES = ["Makefile", "constraints.txt", "pyproject.toml", "LICENSE", ".gitignore", ".gitattributes"]
+FOLDERS = ["course", "release", "proof_lm", "labconfig", "docs/figures"]
+READ = ["docs/training.md", "docs/speed.md"]  # what README.md and lessons point at
+FILES = [*READ, "Makefile", "constraints.txt", "pyproject.toml", "LICENSE", ".gitignore", ".gitattributes"]
 EXTRAS = ["course", "training", "test"]
 README_LEAVES_OUT = ["Instructors", "Contributors"]
 
