@@ -7,6 +7,7 @@ import tempfile
 from functools import cache
 from multiprocessing.util import Finalize
 from pathlib import Path
+from threading import Lock
 
 import proof_lm
 
@@ -44,13 +45,21 @@ EXPORTING = ("attention", "block", "gradients", "depth")  # the modules whose na
 ALWAYS_OPEN = frozenset({"__init__", "__main__", "probes", "checks", "plots"})
 
 
-@cache
+_lock = Lock()  # a cache alone lets threads that ask at once each make one, and each then gets a warm process
+
+
 def edition(withheld: tuple[str, ...]) -> Path:
     """A folder named proof_lm with this edition, made once a process and removed at its end.
 
     `withheld` names modules or subpackages; those that import them cannot be imported either. Raises ValueError
     for a name that proof_lm does not have.
     """
+    with _lock:
+        return _make(withheld)
+
+
+@cache
+def _make(withheld: tuple[str, ...]) -> Path:
     for name in withheld:
         if not ((PACKAGE / f"{name}.py").exists() or (PACKAGE / name).is_dir()) or name in ALWAYS_OPEN:
             raise ValueError(f"withheld: proof_lm has no module {name} that could be withheld")

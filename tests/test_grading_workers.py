@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from grading.assignment import Assignment
+from grading.edition import _make, edition
 from grading.exercises import PROBLEM_SETS
 from grading.grade import Task, walls
 
@@ -26,3 +28,10 @@ def test_what_is_imported_before_a_notebook_runs_is_of_its_edition(name):
     own = [module.split(".")[1:] for module in policy.preload if module.startswith("proof_lm.")]
     assert ["probes", "run"] in own and ["checks"] in own
     assert all(package.joinpath(*parts).with_suffix(".py").is_file() for parts in own)
+
+
+def test_threads_that_ask_at_once_share_one_edition():
+    """A second one would be a second warm process, which takes seconds to start."""
+    _make.cache_clear()
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(lambda _: edition(("model",)), range(8)))) == 1
