@@ -5,7 +5,7 @@
     python benchmarks/grading.py --scale 2000             growth up to 2,000 submissions
 
 Stock is `nbgrader autograde` with its own classes and no sandbox over the very same submissions; whole commands are
-timed, from start to exit. With `--otter /path/to/otter` (of an environment of its own that has torch and
+timed, from start to exit. With `--otter /path/to/otter` (of an environment of its own that has torch, ipykernel and
 otter-grader) `otter run` is timed beside it on one notebook that imports torch.
 """
 
