@@ -1,4 +1,4 @@
-"""The share of held-out theorems that the default run proves, by seed, beside its baselines; writes docs/training.md.
+"""The share of held-out theorems that the default run proves, by seed, beside its baselines; writes docs/training.md and README.md.
 
     .venv/bin/python benchmarks/proofs.py 41 42 43     train what is missing
     .venv/bin/python benchmarks/proofs.py              table and figures from what is measured already
@@ -133,30 +133,32 @@ def spread(values: list[float]) -> str:
     return f"{statistics.mean(values):.1f} ± {statistics.stdev(values) if len(values) > 1 else 0:.1f} ({len(values)})"
 
 
-def report(results: dict) -> str:
+def summary(results: dict) -> str:
+    """Every model's share of both kinds of theorems."""
     rows = []
     for name, title in NAMES.items():
         runs = results[name].values()
         minutes = [run["seconds"] / 60 for run in runs if "seconds" in run]
         row = [title, *(spread([percent(run[kind]) for run in runs]) for kind in ("held-out", "longer"))]
         rows.append([*row, spread(minutes) if minutes else ""])
-    by_level = [
+    return table(["% of theorems proved (seeds)", "held-out", "longer than any seen", "minutes"], rows)
+
+
+def details(results: dict) -> str:
+    """The trained model's share by length of proof, and the figure."""
+    trained = results["trained"]
+    rows = [
         [
             f"{level} line{'s' * (level != '1')}",
-            spread([100 * run[kind][level][0] / run[kind][level][1] for run in results["trained"].values()]),
+            spread([100 * run[kind][level][0] / run[kind][level][1] for run in trained.values()]),
         ]
         for kind in ("held-out", "longer")
-        for level in next(iter(results["trained"].values()))[kind]
+        for level in next(iter(trained.values()))[kind]
     ]
-    figure = (
-        "![Validation loss falls with the steps for every seed; the share of theorems proved is high up to the length "
+    return table(["ProofLM, trained, by length of proof", "% proved (seeds)"], rows) + (
+        "\n\n![Validation loss falls with the steps for every seed; the share of theorems proved is high up to the length "
         "of the proofs trained on and falls beyond it.](figures/proofs.png)"
     )
-    tables = [
-        table(["% of theorems proved (seeds)", "held-out", "longer than any seen", "minutes"], rows),
-        table(["ProofLM, trained, by length of proof", "% proved (seeds)"], by_level),
-    ]
-    return "\n\n".join([*tables, figure])
 
 
 def draw(results: dict) -> None:
@@ -188,7 +190,8 @@ def main() -> None:
         raise SystemExit("nothing is measured yet: name a seed to train, for instance 41")
     results = json.loads(RESULTS.read_text())
     draw(results)
-    write_section("training.md", "proofs", report(results))
+    write_section("../README.md", "proofs", summary(results))
+    write_section("training.md", "proofs", f"{summary(results)}\n\n{details(results)}")
 
 
 if __name__ == "__main__":
