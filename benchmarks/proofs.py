@@ -129,15 +129,19 @@ def percent(counts: dict[str, list[int]]) -> float:
 
 
 def spread(values: list[float]) -> str:
-    """Mean and standard deviation over seeds, and their number."""
-    return f"{statistics.mean(values):.1f} ± {statistics.stdev(values) if len(values) > 1 else 0:.1f} ({len(values)})"
+    """Mean and, of several seeds, standard deviation; their number in brackets."""
+    deviation = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.1f}{deviation} ({len(values)})"
 
 
 def summary(results: dict) -> str:
     """Every model's share of both kinds of theorems."""
     rows = []
     for name, title in NAMES.items():
-        runs = results[name].values()
+        runs = results.get(name, {}).values()
+        if not runs:
+            rows.append([title, *["not measured"] * 2, ""])
+            continue
         minutes = [run["seconds"] / 60 for run in runs if "seconds" in run]
         row = [title, *(spread([percent(run[kind]) for run in runs]) for kind in ("held-out", "longer"))]
         rows.append([*row, spread(minutes) if minutes else ""])
@@ -165,14 +169,15 @@ def draw(results: dict) -> None:
     figure = Figure(figsize=(9, 3.5), layout="constrained")
     left, right = figure.subplots(1, 2)
     for (seed, run), style in zip(results["trained"].items(), ("-", "--", ":", "-.") * 9, strict=False):
-        left.plot(*zip(*run["curve"], strict=True), style, label=f"seed {seed}")
+        steps, losses = zip(*run["curve"], strict=True)
+        left.plot([step / 1000 for step in steps], losses, style, label=f"seed {seed}")
         counts = run["held-out"] | run["longer"]
         right.plot(list(map(int, counts)), [100 * proved / asked for proved, asked in counts.values()], f"o{style}")
-    left.set(xlabel="step", ylabel="validation loss (nats per token)", yscale="log")
+    left.set(xlabel="thousand steps", ylabel="validation loss (nats per token)", yscale="log")
     left.legend()
-    right.axvline(TrainConfig.hardest + 0.5, color="grey", linewidth=1)
+    right.axvline(TrainConfig.hardest, color="grey", linewidth=1)
     right.set(
-        xlabel="lines of the proof (right of the line: longer than any seen)",
+        xlabel="lines of the proof (grey: longest trained on)",
         ylabel="% of theorems proved",
         ylim=(0, 100),
     )
