@@ -46,7 +46,8 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
     command = commands.add_parser("train", help="start a run", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     for option in fields(TrainConfig):
-        kind = {"action": argparse.BooleanOptionalAction} if option.default is False else {"type": type(option.default)}
+        is_switch = isinstance(option.default, bool)
+        kind = {"action": argparse.BooleanOptionalAction} if is_switch else {"type": type(option.default)}
         name = "--" + option.name.replace("_", "-")
         command.add_argument(name, default=option.default, help=option.metadata["meaning"], **kind)
     run = {"default": TrainConfig.run, "help": "the run's folder (%(default)s)"}

@@ -12,6 +12,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from proof_lm.model import DecoderConfig
+from proof_lm.training import ProofData, load_newest, save_checkpoint
 from proof_lm.training.checkpoints import checkpoints
 from proof_lm.training.progress import read_log
 
@@ -137,6 +139,10 @@ def test_two_processes_follow_the_loss_curve_of_one_and_one_goes_on_where_two_st
         (["--n-heads", "3"], "n_heads: expected a divisor of d_model"),
         (["--steps", "many"], "argument --steps: invalid int value: 'many'"),
         (["--batch-size", "0"], "batch_size: expected at least 1, got 0"),
+        (["--position", "absolute"], "position: expected one of rope, learned, got 'absolute'"),
+        (["--norm", "Pre"], "norm: expected one of pre, post, none, got 'Pre'"),
+        (["--activation", "elu"], "activation: expected one of gelu, gelu_tanh, relu, silu, got 'elu'"),
+        (["--tie-embeddings", "no"], "unrecognized arguments: no"),
         (["--text", "{tmp}/short.txt"], "its last tenth must be longer than context_length"),
         (["--text", "{tmp}/none.txt"], "No such file or directory"),
         (["--run", "/proc/run"], "/proc/run"),
@@ -155,6 +161,29 @@ def test_a_run_that_cannot_be_is_refused_in_one_line(arguments, said, tmp_path, 
     assert code in (1, 2)
     assert said in captured.err
     assert captured.err.count("\n") == 1 and "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "architecture"),
+    [
+        ([], {}),
+        (["--norm", "post"], {"norm": "post"}),
+        (
+            ["--position", "learned", "--activation", "relu", "--no-tie-embeddings", "--head-bias"],
+            {"position": "learned", "activation": "relu", "tie_embeddings": False, "head_bias": True},
+        ),
+    ],
+)
+def test_the_architecture_is_an_option_and_a_checkpoint_keeps_it(arguments, architecture, tmp_path, monkeypatch):
+    from proof_lm import __main__ as command_line
+
+    started = []
+    monkeypatch.setattr(command_line, "train_to_the_end", lambda state, world: started.append(state))
+    assert command_line.main(["train", "--run", str(tmp_path), *arguments]) == 0
+    (state,) = started
+    assert state.model.config == DecoderConfig(ProofData.vocab_size, 128, 4, 64, 4, 256, **architecture)
+    save_checkpoint(state)
+    assert load_newest(tmp_path).model.config == state.model.config
 
 
 def test_a_folder_that_holds_a_run_is_not_overwritten(whole, capsys):

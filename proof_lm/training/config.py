@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from proof_lm.model import DecoderConfig
+from proof_lm.model import CHOICES, DecoderConfig
 
 PRECISIONS = ("float32", "bfloat16", "auto")
 
@@ -17,6 +17,10 @@ class TrainingError(ValueError):
 
 def _option(default: Any, meaning: str, least: float = 1) -> Any:
     return field(default=default, metadata={"meaning": meaning, "least": least})
+
+
+def _choice(name: str, meaning: str) -> Any:
+    return _option(getattr(DecoderConfig, name), f"{meaning}: {', '.join(CHOICES[name])}")
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,11 @@ class TrainConfig:
     n_heads: int = _option(4, "attention heads")
     d_ff: int = _option(256, "feed-forward width")
     dropout: float = _option(0.0, "share of activations dropped while training", least=0)
+    position: str = _choice("position", "how the model knows positions")
+    activation: str = _choice("activation", "activation of the feed-forward networks")
+    norm: str = _choice("norm", "place of the norms in a block")
+    tie_embeddings: bool = _option(DecoderConfig.tie_embeddings, "the head's weight is the embedding's")
+    head_bias: bool = _option(DecoderConfig.head_bias, "the head has a bias")
     validate_every: int = _option(1000, "steps between validations")
     save_every: int = _option(250, "steps between checkpoints: what a crash can cost")
     precision: str = _option("float32", "float32, bfloat16, or auto for what a short test finds faster here")
@@ -68,9 +77,8 @@ class TrainConfig:
 
     def decoder(self, vocab_size: int) -> DecoderConfig:
         """The model's config for a vocabulary of that size."""
+        shared = {option.name for option in fields(self)} & {option.name for option in fields(DecoderConfig)}
         try:
-            return DecoderConfig(
-                vocab_size, self.context_length, self.n_layers, self.d_model, self.n_heads, self.d_ff, dropout=self.dropout
-            )
+            return DecoderConfig(vocab_size, **{name: getattr(self, name) for name in shared})
         except ValueError as error:
             raise TrainingError(str(error)) from None
