@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 import sys
 from dataclasses import fields
 from typing import NoReturn
@@ -70,6 +72,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 def train_to_the_end(state: State, world: World) -> None:
     """Train until the last step or Ctrl-C, then say what came of it or how to go on."""
+    if world.is_first and not state.config.text:
+        print(f"making {state.config.examples:,} theorems with their proofs", flush=True)  # takes some seconds
     data, validation = load_data(state.config), load_data(state.config, "validation")
     watchers = [CsvLog(state), Bar(state)] if world.is_first else []
 
@@ -85,7 +89,9 @@ def train_to_the_end(state: State, world: World) -> None:
     if not world.is_first:
         return
     if state.step < state.config.steps:
-        print(f"stopped after step {state.step}; go on with: python -m proof_lm resume --run {state.config.run}")
+        python = min(sys.executable, os.path.relpath(sys.executable), key=len)  # it need not be on PATH
+        command = shlex.join([python, "-m", "proof_lm", "resume", "--run", state.config.run])
+        print(f"stopped after step {state.step}; go on with: {command}")
     elif not state.config.text:
         evaluate(state, EVALUATED, state.config.seed)
 

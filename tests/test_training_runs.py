@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -89,16 +90,18 @@ def test_output_that_is_no_terminal_shows_no_bar(whole):
 
 
 def test_a_run_stopped_by_ctrl_c_exits_with_0_and_goes_on_to_the_same_bits(whole, tmp_path):
-    run = tmp_path / "run"
+    run = tmp_path / "a run"
     process = start("train", *flags(run))
     wait_for(lambda: len(checkpoints(run)) > 1, process)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     assert "Traceback" not in err
-    stopped = int(re.search(r"stopped after step (\d+); go on with: python -m proof_lm resume", out).group(1))
-    assert int(checkpoints(run)[0].stem.removeprefix("step-")) == stopped
-    code, out, err = finished("resume", "--run", run)
+    stopped, command = re.search(r"stopped after step (\d+); go on with: (.* -m proof_lm resume .*)", out).groups()
+    assert int(checkpoints(run)[0].stem.removeprefix("step-")) == int(stopped)
+    python, *arguments = shlex.split(command)
+    assert (ROOT / python).samefile(sys.executable)
+    code, _, err = finished(*arguments, launcher=())
     assert code == 0, err
     assert same_weights(run, whole[0])
     assert losses(run) == losses(whole[0])
