@@ -98,7 +98,8 @@ def heat_maps(
             raise ValueError(f"values: expected a matrix (rows, columns) under {title!r}, got shape {values.shape}")
     low, high = limits or (min(map(np.min, matrices)), max(map(np.max, matrices)))
     names = 0.08 * max(map(len, rows or [""]))  # room for the longest name beside the rows
-    size = ((0.6 + 0.45 * width) * len(matrices) + 1.2 + names, 1.2 + 0.45 * height)
+    cell = max(0.45, 0.08 * max(map(len, columns or [""])))  # and under the columns, which stand side by side
+    size = ((0.6 + cell * width) * len(matrices) + 1.2 + names, 1.2 + cell * height)
     figure, (row,) = plt.subplots(1, len(matrices), figsize=size, squeeze=False, layout="constrained")
     for axes, title, values in zip(row, panels, matrices, strict=True):
         image = axes.imshow(values, cmap="cividis", vmin=low, vmax=high)
@@ -141,7 +142,8 @@ def line_plot(
 ) -> None:
     """Show named curves over the same x, told apart by line style as well as by colour.
 
-    log, log_x: logarithmic y and x axis. markers: a marker at every point, for few points.
+    log, log_x: logarithmic y and x axis. markers: a marker at every point, for few points; up to twelve are
+        named on a logarithmic x axis, which would else name powers of ten alone.
     """
     figure, axes = plt.subplots(figsize=(6, 3.6))
     colors = plt.get_cmap("cividis")([0.0, 0.45, 0.7, 0.9])
@@ -153,7 +155,12 @@ def line_plot(
         axes.set_yscale("log")
     if log_x:
         axes.set_xscale("log")
-    if len(curves) > 1:
+    if log_x and markers and len(x) <= 12:
+        axes.set_xticks(x, [f"{value:g}" for value in x])
+        axes.set_xticks([], minor=True)
+    if len(curves) > 3:
+        _legend_beside(axes)
+    elif len(curves) > 1:
         axes.legend()
     axes.grid(alpha=0.3)
     show_figure(figure, alt, noise)
@@ -179,7 +186,7 @@ def seed_bands(
         axes.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0)
         axes.plot(x, middle, linestyle=line, marker=marker, markersize=4, color=color, label=name)
     axes.set(title=title, xlabel=xlabel, ylabel=ylabel, yscale="log" if log else "linear")
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))  # beside the bands, which fill the axes
+    _legend_beside(axes)
     axes.grid(alpha=0.3)
     show_figure(figure, alt, noise)
 
@@ -298,8 +305,13 @@ def stacked_bars(bars: Mapping[str, Mapping[str, float]], title: str, ylabel: st
         axes.bar(list(bars), heights, bottom=base, label=part, color=color, hatch=hatch, edgecolor="white")
         base = base + heights
     axes.set(title=title, ylabel=ylabel)
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    _legend_beside(axes)
     show_figure(figure, alt)
+
+
+def _legend_beside(axes) -> None:
+    """For curves, bands or bars that fill the axes."""
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def figure_digest(figure: Figure, noise: float = 0.0) -> dict:

@@ -228,13 +228,17 @@ def _output(case: Case, value: tuple) -> NDArray:
     return _results(case, value)[0]  # says what is missing
 
 
+def result_names(batched: bool, heads: bool) -> tuple[str, ...]:
+    """What an attention function returns, in order."""
+    return ("output", "weights") if batched else ("output", "weights", "merged" if heads else "attended")
+
+
 def _results(case: Case, value: tuple) -> tuple[NDArray, NDArray]:
     """Output and weights of what an attention function returned; OtherForm unless all is there in its shape."""
     hidden, _, _, wv, _, *heads = case.calls[0]
     *leading, time, _ = hidden.shape
-    shapes = {"output": hidden.shape, "weights": (*leading, *heads, time, time)}
-    if not leading:
-        shapes["merged" if heads else "attended"] = (time, wv.shape[-1])
+    wanted = hidden.shape, (*leading, *heads, time, time), (time, wv.shape[-1])
+    shapes = dict(zip(result_names(bool(leading), bool(heads)), wanted, strict=False))
     if not isinstance(value, (tuple, list)) or len(value) != len(shapes):
         raise OtherForm(f"{len(shapes)} results were expected, {', '.join(shapes)}, in this order; {kind(value)} came")
     came = [np.shape(item) for item in value]
@@ -405,6 +409,7 @@ def attention_equals_definition(sizes: Sequence[Sizes]) -> Property:
         tolerance=ROUNDING,
         lesson=MULTI_HEAD_LESSON if sizes[0].heads else "lesson 01, The function",
         mistakes=WRONG_ATTENTION + (WRONG_MULTI_HEAD if sizes[0].heads else ()),
+        results=result_names(batched=bool(sizes[0].batch), heads=bool(sizes[0].heads)),
     )
 
 

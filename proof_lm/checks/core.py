@@ -249,20 +249,22 @@ def same(actual: Any, expected: Any, rtol: float = 1e-5, atol: float = 1e-7) -> 
     return difference(actual, expected, rtol, atol) is None
 
 
-def difference(actual: Any, expected: Any, rtol: float, atol: float) -> str | None:
+def difference(actual: Any, expected: Any, rtol: float, atol: float, names: Sequence[str] = ()) -> str | None:
     """None when equal within |actual - expected| <= atol + rtol |expected|, else where and how they differ.
 
     The sentence names shapes, the first wrong index and kinds of number; an expected value only where `telling_numbers`
-    allows it. Tuples and lists are the same; booleans, text and None are compared exactly; NaN equals nothing.
+    allows it. Tuples and lists are the same, their items are told by `names`; booleans, text and None are compared
+    exactly; NaN equals nothing.
     """
     if isinstance(expected, dict):
         if not isinstance(actual, dict) or set(actual) != set(expected):
             return f"a dictionary with keys {sorted(expected)} was expected, {kind(actual)} came"
-        pairs = [(f"[{key!r}]", actual[key], expected[key]) for key in expected]
+        pairs = [(str(key), actual[key], expected[key]) for key in expected]
     elif isinstance(expected, (list, tuple)):
         if not isinstance(actual, (list, tuple)) or len(actual) != len(expected):
             return f"{len(expected)} items were expected, {kind(actual)} came"
-        pairs = [(f"item {i}", a, e) for i, (a, e) in enumerate(zip(actual, expected, strict=True))]
+        names = names or [f"part {place} of {len(expected)}" for place in range(1, len(expected) + 1)]
+        pairs = list(zip(names, actual, expected, strict=True))
     elif expected is None or isinstance(expected, str):
         equal = type(actual) is type(expected) and actual == expected
         return None if equal else f"another value was expected, {kind(actual)} came"

@@ -25,10 +25,12 @@ def matches(
     lesson: str = "",
     mistakes: tuple[Mistake, ...] = (),
     item: int | None = None,
+    results: Sequence[str] = (),
 ) -> Property:
     """The candidate's results, or one item of each, equal those of `reference` within the tolerance.
 
-    A mistake is named when it gives the same results, or the same item of each.
+    `results` names the items of each result for the reader. A mistake is named when it gives the same results, or the
+    same item of each.
     """
 
     def judge(case: Case, values: list) -> str | None:
@@ -39,7 +41,7 @@ def matches(
             if odd:
                 return f"{len(wanted[0])} results were expected, {kind(odd[0])} came"
             pairs = [(value[item], want[item]) for value, want in pairs]
-        found = (difference(value, want, rtol, atol) for value, want in pairs)
+        found = (difference(value, want, rtol, atol, results) for value, want in pairs)
         return next((text for text in found if text), None)
 
     def same_item(mistake: Mistake, case: Case, given: list[Answer]) -> bool:

@@ -247,7 +247,7 @@ def layer_norm_properties(shapes: Sequence[Shape], epsilons: Sequence[float]) ->
     )
     return (
         *(_item(reference, cases, i, n, text, where, LAYER_NORM_MISTAKES) for i, (n, text) in enumerate(parts)),
-        matches(reference, constant, name="constant rows", lesson=where, **CLOSE,
+        matches(reference, constant, name="constant rows", lesson=where, **CLOSE, results=[name for name, _ in parts],
                 meaning="A row without spread divides by the root of epsilon, never by zero."),
         leaves_inputs_alone(cases, where, argument_names(reference)),
     )  # fmt: skip

@@ -142,7 +142,7 @@ def _survives(reference: Callable, sizes: Sequence[Sizes]) -> Property:
     meaning = "However large the scores, weights are finite: attention becomes a choice of one key, not NaN."
     where = heads.STABLE_LESSON
     return matches(reference, cases, name="large scores are survived", meaning=meaning, lesson=where,
-                   mistakes=WRONG_LARGE, **LARGE)  # fmt: skip
+                   mistakes=WRONG_LARGE, results=heads.result_names(False, bool(sizes[0].heads)), **LARGE)  # fmt: skip
 
 
 # 3 Split and combine

@@ -306,7 +306,7 @@ def _breaks(reference: Loss, cases: Cases, **about: Any) -> Property:
             for theirs, ours in zip(answer.value, own.value, strict=True)
         )
 
-    return replace(matches(reference, cases, **about), explains=explains)
+    return replace(matches(reference, cases, results=("loss", "gradient"), **about), explains=explains)
 
 
 def _some(rng: Generator, shape: Shape) -> NDArray:
