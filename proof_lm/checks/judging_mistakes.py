@@ -156,8 +156,16 @@ WRONG_STABILITY = (
     Mistake("distance from one", "norms are compared with 1 by subtraction: divide by the own first norm, then log",
             _chosen(lambda n: np.abs(n - 1).max())),
     Mistake("another's start", "every configuration is compared with the first norm of the first one", _first_of_all),
-    Mistake("from the depth before", "distances are not taken from the configuration's first norm, but from another depth, the mean or across the band",
-            _chosen(lambda n: np.abs(np.diff(np.log(n))).max())),
+    *(
+        Mistake(name, "distances are not taken from the configuration's first norm, but from another depth, the mean or "
+                "across the band", _chosen(score))
+        for name, score in {
+            "from the depth before": lambda n: np.abs(np.diff(np.log(n))).max(),
+            "from the last depth": lambda n: np.abs(np.log(n / n[-1])).max(),
+            "from the mean": lambda n: np.abs(np.log(n / n.mean())).max(),
+            "across the band": lambda n: n.max() / n.min(),
+        }.items()
+    ),
     Mistake("largest at the end", "the largest last norm is chosen", _chosen(lambda n: n[-1], max)),
     Mistake("smallest at the end", "the smallest last norm is chosen", _chosen(lambda n: n[-1])),
 )  # fmt: skip

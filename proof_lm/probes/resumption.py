@@ -158,16 +158,18 @@ def watched(candidate: Pair, config: dict, stops: list[int], total: int) -> Any:
 
 
 def kept(candidate: Pair, config: dict, steps: int, more: int) -> Any:
-    """What was saved of a run, at once and after that run and one restored from it have gone on."""
+    """What was saved of a run, at once, when it has gone on, is saved again, and one restored from it has gone on."""
     save, restore = candidate
     run = begun(config, steps)
     saved = save(run)
     then = _through_a_file(saved)
     run.train(more)
     later = _through_a_file(saved)
+    save(run)
+    beside = _through_a_file(saved)
     own = _through_a_file(saved)  # one piece of data, restored twice
     restore(own).train(more)
-    return {"then": then, "later": later, "used": own, "again": describe(restore(own)), "run": describe(run)}
+    return {"then": then, "later": later, "beside": beside, "used": own, "again": describe(restore(own)), "run": describe(run)}
 
 
 def two_at_once(candidate: Pair, configs: list[dict], steps: int) -> Any:

@@ -219,7 +219,7 @@ def restore_run(saved, whole=restore_run):
     run.batches = Run(saved["config"]).batches
     return run
 
-# %% wrong: one state for both generators -> both generators have one state
+# %% wrong: one state for both generators -> the batches' generator got the state of dropout's
 def restore_run(saved, whole=restore_run):
     run = whole(saved)
     run.batches.rng.bit_generator.state = saved["rng"]
@@ -380,3 +380,92 @@ def restore_run(saved, whole=restore_run):
     run = whole(saved)
     run.second["bias"] = run.first["bias"]
     return run
+
+# %% right: batches and dropout replayed by the step
+def save_run(run):
+    return {"config": dict(run.config), "step": run.step, "average": run.average,
+            **{name: {key: value.copy() for key, value in getattr(run, name).items()} for name in ARRAYS}}
+
+def restore_run(saved):
+    run = Run(saved["config"])
+    for name in ARRAYS:
+        for key, value in saved[name].items():
+            getattr(run, name)[key][:] = value
+    for _ in range(saved["step"]):
+        picked = run.batches.next()
+        run.rng.random((len(picked), run.config["hidden"]), dtype="float32")
+    run.step, run.average = saved["step"], saved["average"]
+    return run
+
+# %% right: arrays as hexadecimal text
+def save_run(run):
+    lines = [json.dumps(run.config), str(run.step), float(run.average).hex(), str(run.batches.position)]
+    lines += [json.dumps(rng.bit_generator.state) for rng in (run.rng, run.batches.rng)]
+    lines += [run.batches.order.astype("<i8").tobytes().hex()]
+    lines += [value.tobytes().hex() for name in ARRAYS for value in getattr(run, name).values()]
+    return "\n".join(lines)
+
+def restore_run(saved):
+    config, step, average, position, dropout, shuffle, order, *arrays = saved.split("\n")
+    run = Run(json.loads(config))
+    run.step, run.average, run.batches.position = int(step), float.fromhex(average), int(position)
+    run.rng.bit_generator.state, run.batches.rng.bit_generator.state = json.loads(dropout), json.loads(shuffle)
+    run.batches.order = np.frombuffer(bytes.fromhex(order), dtype="<i8")
+    places = [(getattr(run, name), key) for name in ARRAYS for key in run.weights]
+    for (home, key), text in zip(places, arrays, strict=True):
+        home[key] = np.frombuffer(bytearray.fromhex(text)).reshape(home[key].shape)
+    return run
+
+# %% wrong: moments swapped -> first and second are swapped
+def restore_run(saved, whole=restore_run):
+    run = whole(saved)
+    run.first, run.second = run.second, run.first
+    return run
+
+# %% wrong: generators swapped -> dropout's generator got the state of the batches'
+def restore_run(saved, whole=restore_run):
+    run = whole(saved)
+    run.rng.bit_generator.state, run.batches.rng.bit_generator.state = saved["data"]["rng"], saved["rng"]
+    return run
+
+# %% wrong: position in batches -> position counts rows and not batches
+def save_run(run, whole=save_run):
+    saved = whole(run)
+    saved["data"]["position"] = run.batches.position // run.batches.batch_size
+    return saved
+
+# %% wrong: generators seeded with a number of their state -> a new seed
+def restore_run(saved, whole=restore_run):
+    run = whole(saved)
+    run.rng = np.random.default_rng(saved["rng"]["state"]["state"])
+    run.batches.rng = np.random.default_rng(saved["data"]["rng"]["state"]["state"])
+    return run
+
+# %% wrong: one dictionary for all that is saved -> after the run was saved again
+def save_run(run, saved={}, whole=save_run):
+    saved.update(whole(run))
+    return saved
+
+# %% wrong: the weights three times
+def save_run(run, whole=save_run):
+    saved = whole(run)
+    for name in ARRAYS:
+        saved[name] = {key: value.copy() for key, value in run.weights.items()}
+    return saved
+
+# %% wrong: the rest of the epoch alone
+def save_run(run, whole=save_run):
+    saved = whole(run)
+    saved["data"]["order"], saved["data"]["position"] = run.batches.order[run.batches.position :].copy(), 0
+    return saved
+
+# %% wrong: one long vector, cut in another order
+def save_run(run, whole=save_run):
+    return whole(run) | {"weights": np.concatenate([value.ravel() for value in run.weights.values()])}
+
+def restore_run(saved, whole=restore_run):
+    weights, start = {}, 0
+    for key, value in sorted(Run(saved["config"]).weights.items()):
+        weights[key] = saved["weights"][start : start + value.size].reshape(value.shape)
+        start += value.size
+    return whole(saved | {"weights": weights})

@@ -523,7 +523,7 @@ def cached_attention(query, key, value, cache, whole=cached_attention):
         query, key, value = (np.asarray(part)[:, :, -1:] for part in (query, key, value))
     return whole(query, key, value, cache)
 
-# %% wrong: a cache of scores' width, T by T mask pasted on the right
+# %% wrong: a cache of scores' width, T by T mask pasted on the right -> runs over the chunk alone
 def cached_attention(query, key, value, cache):
     query, key, value = np.asarray(query), np.asarray(key), np.asarray(value)
     if cache is not None:

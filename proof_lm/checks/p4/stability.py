@@ -11,6 +11,7 @@ from proof_lm.checks.core import Property, kind
 from proof_lm.checks.judging import Made, decides
 from proof_lm.checks.judging_mistakes import WRONG_STABILITY
 
+EXPERIMENTS = 6  # of each size: so many that what a mistake costs is no matter of luck
 LESSON = "lesson 05, Gradient norms by depth"
 Draw = Callable[[Generator, int, int], list[NDArray]]
 
@@ -60,19 +61,21 @@ def stability_properties(*sizes: tuple[int, int]) -> tuple[Property, ...]:
 
 
 def _shown(rng: Generator, draw: Draw, n: int, depths: int) -> Made:
-    """One experiment in three orders, so that no fixed place in the mapping is always right."""
-    curves = draw(rng, n, depths)  # the winner first
-    names = [f"configuration {letter}" for letter in rng.permutation(list("ABCDEFGHI"))[:n]]
-    orders = [list(range(n)), [*range(1, n), 0], [*range(1, n - 1), 0, n - 1]]
-    return [(({names[i]: curves[i].tolist() for i in order},), names[0]) for order in orders]
+    """Some experiments, each in three orders, so that no fixed place in the mapping is always right."""
+    orders, made = [list(range(n)), [*range(1, n), 0], [*range(1, n - 1), 0, n - 1]], []
+    for _ in range(EXPERIMENTS):
+        curves = draw(rng, n, depths)  # the winner first
+        names = [f"configuration {letter}" for letter in rng.permutation(list("ABCDEFGHI"))[:n]]
+        made += [(({names[i]: curves[i].tolist() for i in order},), names[0]) for order in orders]
+    return made
 
 
 def _drifting(rng: Generator, n: int, depths: int) -> list[NDArray]:
-    """Worst log-ratios 0.2, 0.5, 0.8 …, each at a random depth and with a random sign."""
+    """Worst log-ratios 0.2, 0.5, 0.8 …, each with a random sign at a random depth, often the first or the last one."""
     logs = np.zeros((n, depths))
     for row, worst in zip(logs, 0.2 + 0.3 * np.arange(n), strict=True):
-        row[1:] = rng.uniform(-0.6, 0.6, size=depths - 1) * worst
-        row[rng.integers(1, depths)] = worst * rng.choice([-1, 1])
+        row[1:] = rng.uniform(-0.18, 0.18, size=depths - 1)
+        row[rng.choice([1, depths - 1, rng.integers(1, depths)])] = worst * rng.choice([-1, 1])
     return list(rng.uniform(0.3, 4.0, size=(n, 1)) * np.exp(logs))
 
 

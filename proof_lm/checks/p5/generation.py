@@ -36,7 +36,7 @@ class Attention:
         query, steps = new[0], new[0].shape[-2]
         old = [part[..., :0, :] for part in new[1:]] if cache is None else [np.asarray(part, float) for part in cache]
         keys, values = (self.join(before, now) for before, now in zip(old, new[1:], strict=True))
-        seen, total = total_before(old), keys.shape[-2]
+        seen, total = 0 if self.joins == "new only" else total_before(old), keys.shape[-2]
         scores = query @ keys.swapaxes(-2, -1) / self.divisor(query, values, total)
         shown = self.shown(steps, seen, total)
         scores = np.where(shown, scores, -np.inf)
@@ -71,6 +71,7 @@ def total_before(old: Sequence[NDArray]) -> int:
 
 cached_attention = Attention()
 
+CHUNK_ALONE = "attention runs over the chunk alone: each of its queries sees all that is in the cache, too"
 WRONG_CACHED = (
     Mistake(
         "mask without offset",
@@ -82,12 +83,8 @@ WRONG_CACHED = (
         "later tokens of the same chunk are seen: a chunk of several tokens needs a mask among its own",
         Attention(mask="none"),
     ),
-    Mistake(
-        "cache unused",
-        "the cache is not used: attention runs over the chunk alone",
-        Attention(joins="new only", keeps="new"),
-    ),
-    Mistake("cache hidden", "the cache is hidden: all that was read before is visible", Attention(mask="new only")),
+    Mistake("cache unused", CHUNK_ALONE, Attention(joins="new only", keeps="new")),
+    Mistake("cache hidden", CHUNK_ALONE, Attention(mask="new only")),
     Mistake(
         "itself hidden",
         "a query does not see its own position: key S + i is visible to query i",

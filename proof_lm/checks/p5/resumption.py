@@ -74,6 +74,27 @@ def _new_epoch(saved: dict) -> Run:
     return run
 
 
+def _swapped(saved: dict) -> Run:
+    run = restore_run(saved)
+    run.first, run.second = run.second, run.first
+    run.rng, run.batches.rng = run.batches.rng, run.rng
+    return run
+
+
+def _in_batches(saved: dict) -> Run:
+    run = restore_run(saved)
+    run.batches.position //= run.batches.batch_size
+    return run
+
+
+def _state_as_seed(saved: dict) -> Run:
+    run = restore_run(saved)
+    run.rng, run.batches.rng = (
+        np.random.default_rng(rng.bit_generator.state["state"]["state"]) for rng in (run.rng, run.batches.rng)
+    )
+    return run
+
+
 def _one_generator(saved: dict) -> Run:
     run = restore_run(saved)
     run.batches.rng.bit_generator.state = saved["rng"]
@@ -102,6 +123,7 @@ WRONG_MOMENTS = (
     Mistake("no moments", "the optimiser starts anew: both moments are zero again", _forgets("first", "second")),
     Mistake("no first moments", "the first moments start from zero again", _forgets("first")),
     Mistake("no second moments", "the second moments start from zero again", _forgets("second")),
+    Mistake("swapped", "first and second are swapped", (save_run, _swapped)),
     Mistake("float32", "the moments were rounded to float32: not a bit may be lost", _rounded("float32")),
     Mistake("digits", "the moments were rounded to a few digits: not a bit may be lost", _rounded("digits")),
 )
@@ -110,17 +132,26 @@ WRONG_STEP = (
     Mistake("no average", "the running average of the loss starts anew", _forgets("average")),
     Mistake("neither", "step and running average start anew", _forgets("step", "average")),
 )
+WRONG_GENERATOR = (
+    Mistake(
+        "half a number lost",
+        "a generator keeps half a number for the next draw (has_uint32, uinteger): save its whole state",
+        (save_run, _half_state),
+    ),
+    Mistake(
+        "state as seed",
+        "a number of the state is a new seed and no state: assign the whole dictionary to bit_generator.state",
+        (save_run, _state_as_seed),
+    ),
+)
 WRONG_DROPOUT = (
     Mistake(
         "dropout seeded again",
         "dropout draws from the start again: the generator's state belongs into what is saved, not its seed",
         _forgets("rng"),
     ),
-    Mistake(
-        "half a number lost",
-        "a generator keeps half a number for the next draw (has_uint32, uinteger): save its whole state",
-        (save_run, _half_state),
-    ),
+    Mistake("other generator", "dropout's generator got the state of the batches': each has its own", (save_run, _swapped)),
+    *WRONG_GENERATOR,
 )
 WRONG_DATA = (
     Mistake(
@@ -150,14 +181,11 @@ WRONG_DATA = (
     Mistake("new epoch", "a new epoch was drawn: the rest of the one under way is lost", (save_run, _new_epoch)),
     Mistake(
         "one generator",
-        "both generators have one state: dropout and batches have each their own",
+        "the batches' generator got the state of dropout's: each has its own",
         (save_run, _one_generator),
     ),
-    Mistake(
-        "half a number lost",
-        "a generator keeps half a number for the next draw (has_uint32, uinteger): save its whole state",
-        (save_run, _half_state),
-    ),
+    Mistake("position in batches", "the position counts rows and not batches", (save_run, _in_batches)),
+    *WRONG_GENERATOR,
 )
 
 
@@ -230,7 +258,7 @@ def resumption_properties(sizes: Sequence[Size], longest: int) -> tuple[Property
                  "nothing moved.", saved_only, _undisturbed, "1e-6: the same steps, on whatever machine", LESSON,
                  manners=True),
         Property("what was saved stays as it is", "The run goes on and changes its arrays in place: what was saved shares "
-                 "none of them, and neither does a restored run.", going_on, _kept_right, "exact", LESSON),
+                 "none of them, nor with what is saved later or a restored run.", going_on, _kept_right, "exact", LESSON),
         Property("two runs do not mix", "Everything is in what was saved, nothing in variables beside it.", pairs,
                  _both_right, "exact", LESSON),
     )  # fmt: skip
@@ -298,10 +326,11 @@ def _undisturbed(case: Case, values: list) -> str | None:
 
 def _kept_right(case: Case, values: list) -> str | None:
     value, (config, steps, _) = values[0], case.calls[0]
-    for when, name in (("the run went on", "later"), ("a restored run went on", "used")):
+    moments = ("the run went on", "later"), ("the run was saved again", "beside"), ("a restored run went on", "used")
+    for when, name in moments:
         text = difference(value[name], value["then"], 0, 0)
         if text:
-            return f"after {when}, what was saved is not what it was ({text}): copy arrays, do not share them"
+            return f"after {when}, what was saved is not what it was ({text}): copy arrays and dictionaries, do not share them"
     text = _unlike(value["again"], config, steps)
     return text and f"restored a second time from the same data, the run is another one ({text})"
 
