@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import statistics
 import time
 from collections.abc import Callable, Iterable
@@ -15,12 +16,17 @@ for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
 
 
 def medians(candidates: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of each candidate; all take turns, so that a busy machine is busy for all of them."""
+    """Median seconds of each candidate; all take turns, so that a busy machine is busy for all of them.
+
+    The order changes from round to round, as one leaves the caches to the next.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for candidate in candidates.values():  # the first call pays for caches and lazy imports
         candidate()
+    turns, order = list(candidates.items()), random.Random(41)
     for _ in range(rounds):
-        for name, candidate in candidates.items():
+        order.shuffle(turns)
+        for name, candidate in turns:
             began = time.perf_counter()
             candidate()
             seconds[name].append(time.perf_counter() - began)

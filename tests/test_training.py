@@ -3,6 +3,7 @@
 import csv
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -29,13 +30,14 @@ from proof_lm.training import (
     prove,
     share,
     shifted,
+    speed,
     train,
     train_step,
     validate,
 )
 from proof_lm.training.baselines import NGram, remove_attention
 from proof_lm.training.progress import CsvLog
-from proof_lm.training.speed import prepare, settled
+from proof_lm.training.speed import Autocast, prepare, settled
 
 SMALL = TrainConfig(
     examples=64, hardest=2, batch_size=8, steps=6, warmup=2, n_layers=2, d_model=16, n_heads=2, d_ff=32, context_length=96,
@@ -258,6 +260,51 @@ def test_bfloat16_trains_close_to_float32(config, data):
         losses[precision] = [report.loss for report in reports]
     assert losses["float32"] != losses["bfloat16"]
     assert losses["float32"] == pytest.approx(losses["bfloat16"], rel=0.02)
+
+
+@pytest.mark.parametrize("options", [{}, {"position": "learned"}, {"norm": "post"}], ids=["rope", "learned", "post"])
+def test_bfloat16_gives_the_loss_and_gradients_of_float32_up_to_its_rounding(data, options):
+    batch, results = data.batch(0), []
+    assert not batch.loss_mask.all(), "statements and padding must be left out by both"
+    model = small_model(**options)
+    for prepared in (model, Autocast(model)):
+        model.zero_grad()
+        loss = prepared(*batch)[1]
+        loss.backward()
+        results.append((loss.item(), {name: p.grad.clone() for name, p in model.named_parameters()}))
+    (loss, gradients), (rounded_loss, rounded) = results
+    assert rounded_loss == pytest.approx(loss, rel=0.01)
+    for name, gradient in gradients.items():
+        assert rounded[name].dtype == torch.float32
+        assert (rounded[name] - gradient).norm() < 0.05 * max(gradient.norm(), 1e-3), name
+
+
+def test_what_is_masked_stays_unread_and_dropout_stays_random_in_bfloat16(data):
+    tokens, labels, asked = data.batch(0)
+    still, random = Autocast(small_model()), Autocast(small_model(dropout=0.3))
+    assert torch.equal(still(tokens, labels, asked)[1], still(tokens, labels.masked_fill(~asked, 7), asked)[1])
+    assert random(tokens, labels, asked)[1] != random(tokens, labels, asked)[1]
+    random.eval()
+    assert torch.equal(random(tokens, labels, asked)[1], random(tokens, labels, asked)[1])
+
+
+@pytest.mark.parametrize(("cost", "chosen"), [(0.5, "bfloat16"), (0.95, "float32"), (11.0, "float32")])
+def test_auto_chooses_bfloat16_where_it_clearly_pays_and_nowhere_else(monkeypatch, cost, chosen):
+    """With a clock that a step moves by what it is said to cost."""
+    clock = [0.0]
+
+    def step(model, *_):
+        clock[0] += cost if isinstance(model, Autocast) else 1.0
+
+    monkeypatch.setattr(speed, "_step", step)
+    monkeypatch.setattr(speed, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    assert settled(replace(SMALL, precision="auto")).precision == chosen
+
+
+def test_a_context_shorter_than_the_trial_is_no_reason_against_bfloat16():
+    said, config = [], replace(SMALL, context_length=5, precision="bfloat16")
+    assert isinstance(prepare(ProofLM(config.decoder(50)), config, said.append), Autocast)
+    assert said == []
 
 
 def test_auto_settles_on_a_precision_once():

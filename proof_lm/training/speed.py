@@ -9,10 +9,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from proof_lm.model import ProofLM, TransformerDecoderBlock
+from proof_lm.model import ProofLM
 from proof_lm.training.config import TrainConfig
 
-TRIAL_SECONDS = 0.02
+TRIAL_SECONDS = 0.02  # or as long as three turns take
 WORTHWHILE = 1.1  # bfloat16 must be this much faster to be chosen: it rounds more
 
 
@@ -31,43 +31,48 @@ class Autocast(nn.Module):
 def prepare(model: ProofLM, config: TrainConfig, tell: Callable[[str], None]) -> nn.Module:
     """The model with the config's switches on; `tell` hears of one that this machine does not support."""
     prepared: nn.Module = Autocast(model) if config.precision == "bfloat16" else model
-    if config.precision == "bfloat16" and not _runs(prepared):
+    if config.precision == "bfloat16" and not _runs(prepared, config.context_length):
         tell("precision: bfloat16 is not supported here, float32 is used")
         prepared = model
     if config.compile:
         compiled = torch.compile(prepared, dynamic=True)
-        if _runs(compiled):
+        if _runs(compiled, config.context_length):
             return compiled
         tell("compile: torch.compile does not work here (it needs a C++ compiler), the model runs uncompiled")
     return prepared
 
 
 def settled(config: TrainConfig) -> TrainConfig:
-    """The config with `auto` replaced by the faster precision here, so that a resumed run computes the same."""
+    """The config with `auto` replaced by the faster precision here, so that a resumed run computes the same.
+
+    One block tries both on whole batches, since on fewer rows bfloat16 gains less.
+    """
     if config.precision != "auto":
         return config
-    block = TransformerDecoderBlock(config.d_model, config.n_heads, config.d_ff)
-    x = torch.randn(config.batch_size, min(128, config.context_length), config.d_model)
-
-    def seconds(enabled: bool) -> float:
-        """The fastest of the repetitions that the trial's time allows, the first of which warms up."""
-        times, end = [], time.perf_counter() + TRIAL_SECONDS / 2
-        while len(times) < 3 or time.perf_counter() < end:
+    model = ProofLM(replace(config.decoder(vocab_size=2), n_layers=1))
+    candidates = {"float32": model, "bfloat16": Autocast(model)}
+    seconds: dict[str, list[float]] = {precision: [] for precision in candidates}
+    rows, steps = max(1, config.batch_size // config.accumulate), min(128, config.context_length)
+    end = time.perf_counter() + TRIAL_SECONDS
+    while len(seconds["bfloat16"]) < 3 or time.perf_counter() < end:
+        for precision, candidate in candidates.items():  # in turns, so that a busy machine is busy for both
             began = time.perf_counter()
-            with torch.autocast("cpu", torch.bfloat16, enabled):
-                block(x).sum().backward()
-            times.append(time.perf_counter() - began)
-        return min(times[1:])
-
-    faster = seconds(False) > WORTHWHILE * seconds(True)
+            _step(candidate, rows, steps)
+            seconds[precision].append(time.perf_counter() - began)
+    fastest = {precision: min(taken[1:]) for precision, taken in seconds.items()}  # the first warms up
+    faster = fastest["float32"] > WORTHWHILE * fastest["bfloat16"]
     return replace(config, precision="bfloat16" if faster else "float32")
 
 
-def _runs(model: nn.Module) -> bool:
+def _step(model: nn.Module, rows: int, steps: int) -> None:
+    ids = torch.zeros(rows, steps, dtype=torch.int64, device=next(model.parameters()).device)
+    model(ids, ids, torch.ones_like(ids, dtype=torch.bool))[1].backward()
+
+
+def _runs(model: nn.Module, context_length: int) -> bool:
     """Whether one small step works; a switch may fail in any way, and not before it is used."""
     try:
-        ids = torch.zeros(2, 16, dtype=torch.int64, device=next(model.parameters()).device)
-        model(ids, ids, torch.ones_like(ids, dtype=torch.bool))[1].backward()
+        _step(model, 2, min(16, context_length))
     except Exception:
         return False
     finally:
