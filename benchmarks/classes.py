@@ -58,16 +58,22 @@ def private_bytes(process: psutil.Process) -> int:
 
 
 def kernels(process: psutil.Process) -> list[psutil.Process]:
-    """Kernels below a grader: children of the first processes of sandboxes, which are children of bubblewrap."""
+    """Kernels below a grader: children of process 1 of a namespace that is not bubblewrap itself."""
     found = []
     for helper in process.children(recursive=True):
         try:
             parent = helper.parent()
-            if parent and parent.name() != "bwrap" and parent.parent() and parent.parent().name() == "bwrap":
+            if parent and parent.name() != "bwrap" and _number_inside(parent) == 1:
                 found.append(helper)
-        except psutil.NoSuchProcess:
+        except (psutil.NoSuchProcess, OSError):
             continue
     return found
+
+
+def _number_inside(process: psutil.Process) -> int:
+    """The process's number in the innermost namespace that it is in."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return int(status.partition("\nNSpid:")[2].partition("\n")[0].split()[-1])
 
 
 def helpers(process: psutil.Process) -> list[psutil.Process]:

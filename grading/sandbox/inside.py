@@ -22,6 +22,7 @@ import signal
 import socket
 import struct
 import sys
+import types
 
 WORK, TEMPORARY, SHARED_MEMORY = "/tmp/work", "/tmp", "/dev/shm"
 PRIVATE = (TEMPORARY, SHARED_MEMORY)
@@ -32,10 +33,12 @@ PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 4, 2
 CAPABILITY_VERSION_3 = 0x20080522
 
 # imported by a kernel while it starts; without pdb and what meets a shell at import (matplotlib_inline)
-OF_EVERY_KERNEL = ("tornado.platform.asyncio", "tornado.queues", "sqlite3", "IPython.core.completerlib",
+OF_EVERY_KERNEL = ("tornado.platform.asyncio", "tornado.queues", "faulthandler", "code", "IPython.core.completerlib",
                    "IPython.extensions.storemagic", "IPython.core.logger", "IPython.core.oinspect")  # fmt: skip
 
 libc = ctypes.CDLL(None, use_errno=True)
+system = ctypes.PyDLL(None, use_errno=True)  # keeps the interpreter's lock, which a fork must hold
+SYSCALL_CLONE = {"x86_64": 56, "aarch64": 220}  # by machine
 
 
 def call(name, *arguments):
@@ -70,15 +73,29 @@ def close_all_but(*kept):
 # --- walls ------------------------------------------------------------------------------------------------------
 
 
-def leave_namespaces():
-    """New ipc, pid, mount and network namespaces; an ordinary user needs a user namespace to be allowed."""
-    flags = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET
+def fork_apart():
+    """Like os.fork, but the child is the first process of new ipc, pid, mount and network namespaces.
+
+    An ordinary user needs a user namespace to be allowed. unshare would need a second fork, and each copies the page
+    tables of all that was imported.
+    """
+    flags = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET | signal.SIGCHLD
     uid, gid = os.geteuid(), os.getegid()
-    call("unshare", flags if uid == 0 else flags | CLONE_NEWUSER)
+    number = SYSCALL_CLONE[os.uname().machine]
+    ctypes.pythonapi.PyOS_BeforeFork()
+    child = system.syscall(number, flags if uid == 0 else flags | CLONE_NEWUSER, None, None, None, None)
+    if child != 0:
+        error = ctypes.get_errno()
+        ctypes.pythonapi.PyOS_AfterFork_Parent()
+        if child < 0:
+            raise OSError(error, f"clone: {os.strerror(error)}")
+        return child
+    ctypes.pythonapi.PyOS_AfterFork_Child()
     if uid != 0:
         for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
             with open(f"/proc/self/{name}", "w") as file:
                 file.write(text)
+    return 0
 
 
 def mount_private(uid, file_bytes):
@@ -222,8 +239,9 @@ def run_kernel(connection, request, listeners):
 def kernel_application():
     """IPKernelApp that serves on sockets made by the grader, so that no path is shared with the sandbox."""
     sys.modules["debugpy"] = None  # half of a kernel's start, and nobody debugs here
+    import ipykernel.debugger  # noqa: F401  finds now that there is none
     import zmq
-    from ipykernel import kernelapp
+    from ipykernel import ipkernel, kernelapp
     from ipykernel.heartbeat import Heartbeat
     from ipykernel.iostream import IOPubThread
     from zmq.eventloop.zmqstream import ZMQStream
@@ -269,6 +287,7 @@ def kernel_application():
             super().__init__(**options)
             self.listeners = dict(enumerate(listeners, start=1))
             self.given_connection = connection
+            self.config.HistoryManager.enabled = False  # In and Out stay; no database of what was typed
 
         def init_connection_file(self):
             self.load_connection_info(self.given_connection)
@@ -280,6 +299,25 @@ def kernel_application():
             bind(self.listeners.pop(port), s)
             s.bind(f"inproc://channel-{port}")  # for the kernel's own client: the last endpoint must be reachable
             return port
+
+        def parse_command_line(self, argv=None):
+            """Nothing to parse: building the parser of every option takes longer than starting the shell."""
+            if argv:
+                super().parse_command_line(argv)
+
+        def _configure_logging(self):
+            """Nobody reads a log here."""
+
+        def init_pdb(self):
+            """Nobody debugs here."""
+
+        def init_kernel(self):
+            """Without the list of all modules' files, a debugger's: a fork copies each module's memory to read it."""
+            ipkernel.sys = types.SimpleNamespace(modules={})
+            try:
+                super().init_kernel()
+            finally:
+                ipkernel.sys = sys
 
         def init_heartbeat(self):
             self.heartbeat = GivenHeartbeat(zmq.Context(), (self.transport, self.ip, self.hb_port))
@@ -306,15 +344,17 @@ def preload(modules):
 
 def reseed():
     """Random numbers that no other fork has; Python's own generator does it by itself."""
-    for name in ("numpy.random", "torch"):
-        if name in sys.modules:
-            sys.modules[name].seed()
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed()
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.seed()  # torch.seed() also writes a traceback for each accelerator
 
 
 def serve(control, modules):
     """Fork a kernel for every message (one byte, its socket and its stderr) until the grader hangs up."""
     try:
         preload(modules)
+        rehearse()
     except Exception as error:
         control.sendall(f"{type(error).__name__}: {error}".encode()[:4000])
         return
@@ -327,13 +367,30 @@ def serve(control, modules):
         message, descriptors, _, _ = socket.recv_fds(control, 1, 2)
         if not message:
             return
-        if os.fork() == 0:
-            become_child(control, *descriptors)
+        try:
+            if fork_apart() == 0:
+                become_first(control, *descriptors)
+        except OSError as error:
+            os.write(descriptors[1], f"{error.strerror}\n".encode())
         for number in descriptors:
             os.close(number)
 
 
-def become_child(control, socket_number, stderr_number):
+def rehearse():
+    """Raise RuntimeError where namespaces within namespaces are refused, before a submission needs them."""
+    child = fork_apart()
+    if child == 0:
+        try:
+            mount_private(os.geteuid(), 1 << 20)
+        except OSError as error:
+            os._exit(error.errno)
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status != 0:
+        raise RuntimeError(f"namespaces within namespaces are refused: {os.strerror(status)}")
+
+
+def become_first(control, socket_number, stderr_number):
     """From here on nothing is shared with the warm process but memory that it will not write again."""
     try:
         control.close()
@@ -347,9 +404,6 @@ def become_child(control, socket_number, stderr_number):
         connection = socket.socket(fileno=socket_number)
         request, listeners = receive(connection)
         close_all_but(socket_number, *(listener.fileno() for listener in listeners))
-        leave_namespaces()
-        if os.fork() != 0:  # the first process of a pid namespace is the first one forked into it
-            os._exit(0)
         mount_private(request["uid"], request["file_bytes"])
         drop_privileges(request["uid"])
         install_filter(base64.b64decode(request["filter"]))

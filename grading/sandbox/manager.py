@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from queue import Empty
+from types import MappingProxyType
 from typing import Any
 
 import zmq.asyncio
@@ -85,8 +87,9 @@ class BoundedClient(AsyncKernelClient):
     All that is ever heard of such a message is that libzmq hangs up, so that ends the kernel.
     """
 
-    shell_channel_class = iopub_channel_class = stdin_channel_class = control_channel_class = Type(BoundedChannel)
+    shell_channel_class = iopub_channel_class = Type(BoundedChannel)
     guard: asyncio.Task[None] | None = None
+    _started: Mapping[str, BoundedChannel] = MappingProxyType({})
 
     def _context_default(self) -> zmq.asyncio.Context:
         self._created_context = True
@@ -95,33 +98,35 @@ class BoundedClient(AsyncKernelClient):
         context.setsockopt(zmq.RCVHWM, RECEIVE_QUEUE)
         return context
 
-    def _bounded_channels(self) -> list[BoundedChannel]:
-        return [self.shell_channel, self.iopub_channel, self.stdin_channel, self.control_channel]
-
-    def start_channels(self, *args: Any, **kwargs: Any) -> None:
-        for channel in self._bounded_channels():
+    def start_channels(self, shell: bool = True, iopub: bool = True, **others: bool) -> None:
+        """Shell and output channel alone: who owns the kernel's process needs no other."""
+        self._started = {"shell": self.shell_channel} if shell else {}
+        self._started |= {"iopub": self.iopub_channel} if iopub else {}
+        for channel in self._started.values():
             channel.manager = self.parent
-        super().start_channels(*args, **kwargs)
+            channel.start()
 
     def stop_channels(self) -> None:
         if self.guard:
             self.guard.cancel()
-        for channel in self._bounded_channels():
+        for channel in self._started.values():
             if channel.socket:
                 channel.socket.disable_monitor()
-        super().stop_channels()
+                channel.stop()
+        if not self.context.closed:
+            self.context.destroy(linger=0)
 
     async def _watch_channels(self) -> None:
         """Wait until the other side of a channel hangs up."""
         poller = zmq.asyncio.Poller()
-        for channel in self._bounded_channels():
+        for channel in self._started.values():
             poller.register(channel.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED), zmq.POLLIN)
         await poller.poll()
         size = f"{self.parent.policy.message_bytes / 2**20:g} MiB"
         await self.parent.hung_up(f"broke off a channel, as by a message of more than {size}")
 
     async def wait_for_ready(self, timeout: float | None = None) -> None:
-        """Return when kernel and output channel answer; raises RuntimeError if they don't within ``timeout`` s.
+        """Return when every started channel answers; raises RuntimeError if they don't within ``timeout`` s.
 
         Ends with the idle status of our own question, where the stock client waits for a silence of 0.2 s.
         """
@@ -133,14 +138,15 @@ class BoundedClient(AsyncKernelClient):
                 while (reply := await self.get_shell_msg(timeout=1))["parent_header"].get("msg_id") != request:
                     pass
                 self._handle_kernel_info_reply(reply)
-                while True:
+                while "iopub" in self._started:
                     status = await self.get_iopub_msg(timeout=0.2)
                     if (
                         status["parent_header"].get("msg_id") == request
                         and status["content"].get("execution_state") == "idle"
                     ):
-                        self.parent.ready_now()
-                        return
+                        break
+                self.parent.ready_now()
+                return
             except Empty:
                 if not await self.is_alive():
                     raise RuntimeError(f"the kernel ended before it answered: {self.parent.last_words}") from None

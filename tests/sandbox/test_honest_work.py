@@ -2,6 +2,9 @@
 
 import asyncio
 import base64
+import os
+import signal
+import time
 from pathlib import Path
 
 import nbformat
@@ -9,8 +12,8 @@ import pytest
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 
-from grading.sandbox import Policy, SandboxedKernelManager
-from grading.sandbox.warm import warm_process
+from grading.sandbox import Policy, SandboxedKernelManager, bubblewrap
+from grading.sandbox.warm import WarmProcess, close_all, warm_process
 from sandbox.conftest import Box
 
 
@@ -159,13 +162,39 @@ def test_module_that_starts_threads_is_refused_and_the_kernel_is_cold(tmp_path, 
     box.close()
 
 
-def test_warm_process_that_died_is_replaced():
+@pytest.mark.parametrize("end", [WarmProcess.close, lambda process: os.kill(process.pid, signal.SIGKILL)])
+def test_warm_process_that_died_is_replaced(end):
     process = warm_process(Policy())
-    process.close()
+    end(process)
+    while process.alive():  # what holds it is dead, it ends a moment later
+        time.sleep(0.01)
     box = Box(start="warm")
     assert box.manager.isolation == "warm"
     assert box.run("print('alive')").text == "alive\n"
     box.close()
+
+
+def test_where_namespaces_within_namespaces_are_refused_the_kernel_is_cold(monkeypatch, caplog):
+    if os.geteuid() == 0:
+        monkeypatch.setattr(bubblewrap, "WARM_CAPABILITIES", bubblewrap.KERNEL_CAPABILITIES)
+    else:
+        pytest.skip("an ordinary user holds the right to nest in a namespace of its own")
+    box = Box(start="warm", preload=("json",))
+    assert box.manager.isolation == "cold"
+    assert "clone: Operation not permitted" in caplog.text
+    assert box.run("print('alive')").text == "alive\n"
+    box.close()
+
+
+def test_a_fork_of_the_grader_shares_its_warm_process_and_leaves_it_running():
+    process = warm_process(Policy())
+    child = os.fork()
+    if child == 0:
+        shared = warm_process(Policy()) is process
+        close_all()
+        os._exit(0 if shared else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert process.alive() and warm_process(Policy()) is process
 
 
 def notebook(*cells: str) -> nbformat.NotebookNode:
