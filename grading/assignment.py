@@ -1,7 +1,6 @@
 """An assignment as the grader knows it: the source notebook, and which of its cells is which exercise."""
 
 import hashlib
-import importlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +9,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from grading.exercise import Exercise
-from grading.exercises import exercises
+from grading.exercises import exercises, withheld
 
 TESTS = "-tests"  # a test cell's grade_id is the exercise's id and this, with "_" for "." (nbgrader allows no dot)
 
@@ -49,7 +48,7 @@ class Assignment:
     @cached_property
     def withheld(self) -> tuple[str, ...]:
         """Modules of proof_lm that hold answers to this set and cannot be imported while it is graded."""
-        return importlib.import_module(f"grading.exercises.{self.name}").WITHHELD
+        return withheld(self.name)
 
     @cached_property
     def exercises(self) -> dict[str, Exercise]:

@@ -4,12 +4,17 @@ import compileall
 import py_compile
 import shutil
 import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from multiprocessing.util import Finalize
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
+from types import MappingProxyType
 
 import proof_lm
+from grading.sandbox import Policy
+from grading.store import key_of
 
 PACKAGE = Path(proof_lm.__file__).parent
 WITHHELD_MODULE = """raise ImportError(
@@ -45,11 +50,22 @@ EXPORTING = ("attention", "block", "gradients", "depth")  # the modules whose na
 ALWAYS_OPEN = frozenset({"__init__", "__main__", "probes", "checks", "plots"})
 
 
+OF_EVERY_NOTEBOOK = ("checks", "model", *EXPORTING)  # where they are not withheld
+
+
+def walls(policy: Policy, withheld: tuple[str, ...], files: Mapping[str, bytes] = MappingProxyType({})) -> Policy:
+    """The policy with what its kernels see: these files and the edition, its own modules imported before."""
+    package = edition(withheld)
+    probes = [f"probes.{path.stem}" for path in sorted((package / "probes").glob("*.py"))]
+    preload = (*policy.preload, *(f"proof_lm.{name}" for name in (*OF_EVERY_NOTEBOOK, *probes)))
+    return replace(policy, files=files, read_only_paths=(package,), preload=preload)
+
+
 _lock = Lock()  # a cache alone lets threads that ask at once each make one, and each then gets a warm process
 
 
 def edition(withheld: tuple[str, ...]) -> Path:
-    """A folder named proof_lm with this edition, made once a process and removed at its end.
+    """A folder named proof_lm with this edition, made once a process and its forks, and removed at its end.
 
     `withheld` names modules or subpackages; those that import them cannot be imported either. Raises ValueError
     for a name that proof_lm does not have.
@@ -60,26 +76,44 @@ def edition(withheld: tuple[str, ...]) -> Path:
 
 @cache
 def _make(withheld: tuple[str, ...]) -> Path:
-    for name in withheld:
-        if not ((PACKAGE / f"{name}.py").exists() or (PACKAGE / name).is_dir()) or name in ALWAYS_OPEN:
-            raise ValueError(f"withheld: proof_lm has no module {name} that could be withheld")
     holder = Path(tempfile.mkdtemp(prefix="proof-lm-edition-"))
     Finalize(None, shutil.rmtree, (holder, True), exitpriority=0)  # a forked worker ends without its atexit functions
     package = holder / "proof_lm"
-    shutil.copytree(PACKAGE, package, ignore=lambda folder, names: _left_out(Path(folder), names, withheld))
-    for name in withheld:
-        (package / f"{name}.py").write_text(WITHHELD_MODULE.format(name=name), encoding="utf-8")
-    (package / "checks.py").write_text(CHECKS, encoding="utf-8")
-    still_open = tuple(name for name in EXPORTING if name not in withheld)
-    (package / "__init__.py").write_text(TOP.format(open=still_open), encoding="utf-8")
-    compileall.compile_dir(package, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
-    for path in [holder, *holder.rglob("*")]:
-        path.chmod(0o755 if path.is_dir() else 0o644)  # a sandboxed kernel has another user id
+    for name, text in contents(withheld).items():
+        path = package / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    _open_to_all(holder)
+    Thread(target=_compile, args=(holder,), name="edition").start()  # who imports sooner compiles for itself
     return package
 
 
-def _left_out(folder: Path, names: list[str], withheld: tuple[str, ...]) -> set[str]:
-    left_out = {"__pycache__"}
-    if folder == PACKAGE:
-        left_out |= {"checks", *withheld, *(f"{name}.py" for name in withheld)}
-    return left_out.intersection(names)
+def _compile(holder: Path) -> None:
+    compileall.compile_dir(holder, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    _open_to_all(holder)
+
+
+def _open_to_all(holder: Path) -> None:
+    for path in [holder, *holder.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)  # a sandboxed kernel has another user id
+
+
+@cache
+def digest(withheld: tuple[str, ...]) -> str:
+    """Of the edition's text."""
+    return key_of(sorted(contents(withheld).items()))
+
+
+def contents(withheld: tuple[str, ...]) -> dict[str, str]:
+    """Text of each of the edition's files, by its path in the package; raises ValueError as `edition` does."""
+    for name in withheld:
+        if not ((PACKAGE / f"{name}.py").exists() or (PACKAGE / name).is_dir()) or name in ALWAYS_OPEN:
+            raise ValueError(f"withheld: proof_lm has no module {name} that could be withheld")
+    left_out = {"checks", *withheld, *(f"{name}.py" for name in withheld)}
+    paths = [path.relative_to(PACKAGE) for path in sorted(PACKAGE.rglob("*.py"))]
+    files = {
+        path.as_posix(): (PACKAGE / path).read_text(encoding="utf-8") for path in paths if path.parts[0] not in left_out
+    }
+    files |= {f"{name}.py": WITHHELD_MODULE.format(name=name) for name in withheld}
+    still_open = tuple(name for name in EXPORTING if name not in withheld)
+    return files | {"checks.py": CHECKS, "__init__.py": TOP.format(open=still_open)}

@@ -6,27 +6,22 @@ AssignmentError for a fault of the course.
 """
 
 import hashlib
-from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 
 import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
 from grading.assignment import Assignment
-from grading.edition import edition
+from grading.edition import digest, walls
 from grading.execute import Execution, Limits, execute
 from grading.exercise import Verdict
 from grading.inert import Room, inert_outputs, make_inert
 from grading.intake import Intake, Note, read_folder, take_in
 from grading.sandbox import Policy
 from grading.store import key_of
-
-OF_EVERY_NOTEBOOK = ("proof_lm.checks", "proof_lm.depth", "proof_lm.model")  # where they are not withheld
 
 
 @dataclass(frozen=True)
@@ -93,19 +88,10 @@ def run(prepared: Prepared) -> dict:
 
 def _run_once(prepared: Prepared) -> tuple[Execution, list]:
     task, notebook = prepared.task, deepcopy(prepared.intake.notebook)
-    policy, exercises = walls(task, prepared.intake.files), task.assignment.exercises
+    policy, exercises = walls(task.policy, task.assignment.withheld, prepared.intake.files), task.assignment.exercises
     execution = execute(notebook, exercises, task.seed, policy, unsafe=task.unsafe, limits=task.limits)
     room = Room()
     return execution, [inert_outputs(cell.get("outputs", []), room) for cell in notebook.cells]
-
-
-def walls(task: Task, files: Mapping[str, bytes] = MappingProxyType({})) -> Policy:
-    """The task's policy with what its kernels see: these files and the edition, its own modules imported before."""
-    package = edition(task.assignment.withheld)
-    modules = [f"proof_lm.probes.{path.stem}" for path in sorted((package / "probes").glob("*.py"))]
-    return replace(
-        task.policy, files=files, read_only_paths=(package,), preload=(*task.policy.preload, *OF_EVERY_NOTEBOOK, *modules)
-    )
 
 
 def nothing_ran(prepared: Prepared, reason: str) -> dict:
@@ -147,14 +133,8 @@ def _key(task: Task, intake: Intake) -> str:
     cells = [[cell.cell_type, cell.source] for cell in intake.notebook.cells]
     plans = [exercise.plan(task.seed) for exercise in task.assignment.exercises.values()]
     files = sorted((name, hashlib.sha256(data).hexdigest()) for name, data in intake.files.items())
-    walls = [repr(replace(task.policy, files={}, read_only_paths=())), repr(task.limits), task.unsafe]
-    return key_of(task.assignment.name, cells, files, plans, walls, _digest(edition(task.assignment.withheld)))
-
-
-@cache
-def _digest(package: Path) -> str:
-    paths = sorted(package.rglob("*.py"))
-    return key_of([[path.relative_to(package).as_posix(), path.read_text(encoding="utf-8")] for path in paths])
+    limits = [repr(replace(task.policy, files={}, read_only_paths=())), repr(task.limits), task.unsafe]
+    return key_of(task.assignment.name, cells, files, plans, limits, digest(task.assignment.withheld))
 
 
 def _write(notebook: NotebookNode, verdicts: dict[str, Verdict], key: str) -> NotebookNode:

@@ -33,6 +33,7 @@ from grading.grade import Graded, Task, finish, nothing_ran, prepare, run
 from grading.record import GradebookError, Recorder, open_gradebook
 from grading.sandbox import Policy, SandboxError
 from grading.store import Store, write_atomically
+from grading.submitted import mode, submissions
 
 CONFIG = "nbgrader_config.py"
 MAX_TIMESTAMP = 100  # bytes
@@ -196,13 +197,6 @@ def disk_trouble(error: OSError) -> str:
     return f"{error.strerror or error}: {error.filename}{kept}" if error.filename else f"{error}{kept}"
 
 
-def submissions(submitted: Path, assignment: str) -> dict[str, Path]:
-    """Folder of each student who handed in something, in order; a folder behind a link is none."""
-    students = sorted(entry.name for entry in os.scandir(submitted)) if submitted.is_dir() else []
-    folders = {student: submitted / student / assignment for student in students}
-    return {s: f for s, f in folders.items() if stat.S_ISDIR(_mode(f)) and stat.S_ISDIR(_mode(f.parent))}
-
-
 def _content(path: Path) -> list | None:
     """The cells of a notebook we wrote; None when there is none or the file is torn."""
     try:
@@ -211,17 +205,10 @@ def _content(path: Path) -> list | None:
         return None
 
 
-def _mode(path: Path) -> int:
-    try:
-        return path.lstat().st_mode
-    except OSError:
-        return 0
-
-
 def _timestamp(folder: Path) -> str:
     """A submission's own time as nbgrader's collect wrote it; nothing for a link, a flood or a text that is none."""
     path = folder / "timestamp.txt"
-    if not stat.S_ISREG(_mode(path)) or path.lstat().st_size > MAX_TIMESTAMP:
+    if not stat.S_ISREG(mode(path)) or path.lstat().st_size > MAX_TIMESTAMP:
         return ""
     text = path.read_text(encoding="utf-8", errors="replace").strip()
     try:

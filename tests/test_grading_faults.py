@@ -19,7 +19,8 @@ from nbclient import NotebookClient
 from typer.testing import CliRunner
 
 import grading.engine
-import grading.execute
+import grading.session
+from benchmarks.classes import kernels
 from grading.assignment import Assignment
 from grading.cli import app
 from grading.grade import Task, nothing_ran, prepare, run
@@ -102,21 +103,9 @@ def test_the_coordinator_killed_at_any_moment(fresh, undisturbed):
     whole_after_a_rerun(fresh, undisturbed)
 
 
-def parent_is(process: psutil.Process, name: str) -> bool:
-    try:
-        return process.parent().name() == name
-    except (psutil.NoSuchProcess, AttributeError):
-        return False
-
-
-def workers(helpers: list[psutil.Process]) -> list[psutil.Process]:
-    """Those that hold warm processes."""
-    return [helper.parent().parent() for helper in helpers if parent_is(helper, "bwrap")]
-
-
-def kernels(helpers: list[psutil.Process]) -> list[psutil.Process]:
-    """Children of the first processes of sandboxes, which are children of bubblewrap."""
-    return [helper for helper in helpers if not parent_is(helper, "bwrap") and parent_is(helper.parent(), "bwrap")]
+def workers(process: psutil.Process) -> list[psutil.Process]:
+    """What the server forked that multiprocessing started."""
+    return [child for server in process.children() for child in server.children() if child.name() != "bwrap"]
 
 
 @pytest.mark.parametrize("kind", [workers, kernels])
@@ -127,7 +116,7 @@ def test_a_worker_or_kernel_killed_midway_needs_no_rerun(fresh, undisturbed, kin
 
     def killed() -> bool:
         with contextlib.suppress(psutil.NoSuchProcess, AttributeError):  # it ended while we looked
-            victims = kind(psutil.Process(process.pid).children(recursive=True))
+            victims = kind(psutil.Process(process.pid))
             for victim in victims[:1]:
                 victim.kill()
                 return True
@@ -149,7 +138,7 @@ def test_a_kernel_killed_before_it_answers_is_started_once_more(course, monkeypa
                 killed.append(self)
                 await self.provisioner.kill()
 
-    monkeypatch.setattr(grading.execute, "SandboxedKernelManager", KilledAtItsStart)
+    monkeypatch.setattr(grading.session, "SandboxedKernelManager", KilledAtItsStart)
     folder = course / "submitted" / "solves_everything" / "p4"
     at_exit = []
     monkeypatch.setattr(atexit, "register", lambda callback, *_, **__: at_exit.append(callback))

@@ -1,0 +1,122 @@
+"""What the command line does, with nbgrader and all else that takes time to import."""
+
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+from nbgrader.converters.base import NbGraderException
+from traitlets.config import Config
+
+from grading import report
+from grading.assignment import AssignmentError
+from grading.console import console, errors, stop
+from grading.grade import prepare
+from grading.nbgrader_classes import SafeAutograde, configuration, course, disk_trouble
+from grading.record import GradebookError
+from grading.sandbox import SandboxError
+from grading.scores import Score, scores
+from grading.store import Store
+
+
+def grade(root: Path, name: str, students: str, scheduler: str, workers: int, quiet: bool, unsafe: bool) -> int:
+    """Grade one problem set; returns how many submissions could not be."""
+    from grading.engine import ClusterError, Step, cluster, run_class  # half a second that regrade need not wait
+
+    converter = _converter(root, name, students, unsafe_no_sandbox=unsafe)
+    started, steps = time.monotonic(), []
+    try:
+        converter.expect_gradebook()
+        tasks = converter.tasks()
+        store = Store(root.resolve())
+        if all(store.get(prepare(task).key) for task in tasks):  # then no worker need be started
+            steps = [Step(task.student, reused=True) for task in tasks]
+        else:
+            with cluster(scheduler, workers) as client, report.progress(f"{name} run", len(tasks), quiet) as advance:
+                for step in run_class(tasks, store, client):
+                    steps.append(step)
+                    advance(bool(step.failure))
+        ran = time.monotonic()
+        failed = {step.student: f"not graded: {step.failure}" for step in steps if step.failure}
+        converter.lost = {step.student: step.failure for step in steps if step.poison}
+        converter.coursedir.student_id_exclude = ",".join(set(failed) - set(converter.lost))
+        table = _record(converter, quiet)
+        seconds = {"run": ran - started, "record": time.monotonic() - ran}
+        report.keep_record(root.resolve(), name, steps, tasks[0].seed if tasks else 0, converter.policy, seconds)
+    except (AssignmentError, ClusterError, GradebookError, SandboxError) as error:
+        stop(str(error))
+    except OSError as error:
+        stop(disk_trouble(error))
+    except KeyboardInterrupt:
+        errors.print(f"stopped; {len(steps)} submissions are run and kept, the same command goes on from there")
+        raise typer.Exit(130) from None
+    (report.as_json if quiet else report.table)(name, table, converter.graded, failed)
+    return len(failed)
+
+
+def regrade(root: Path, name: str, students: str, as_json: bool) -> None:
+    """Judge one problem set again from what is stored, and say whose points changed."""
+    converter = _converter(root, name, students, stored_only=True)
+    before = {score.student: score for score in _scores(converter)}
+    after = [score for score in _record(converter, as_json) if score.student in converter.graded]
+    changed = [(before.get(score.student), score) for score in after if score != before.get(score.student)]
+    if as_json:
+        print(json.dumps({"assignment": name, "changed": [[o and asdict(o), asdict(n)] for o, n in changed]}))
+        return
+    for old, new in changed:
+        for cell, points in new.code.items():
+            was = old.code.get(cell) if old else None
+            if was != points:
+                why = new.findings.get(cell, "every property holds")
+                before_that = "none" if was is None else f"{was:g}"
+                line = f"{name} {new.student} {cell}: {before_that} -> {points:g} points ({why})"
+                console.print(line, markup=False, soft_wrap=True)
+    if missing := sorted(set(converter.students()) - set(converter.graded)):
+        named = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        errors.print(f"{name} {named}: not run yet in this form; make grade", markup=False, soft_wrap=True)
+    console.print(f"{name}: {len(after)} judged again, points of {len(changed)} changed")
+
+
+def announce(root: Path, name: str, students: str, as_json: bool) -> None:
+    """Say what would be run."""
+    converter = _converter(root, name, students)
+    try:
+        waiting, known = converter.waiting()
+    except (AssignmentError, OSError) as error:
+        stop(str(error))
+    if as_json:
+        print(json.dumps({"assignment": name, "would_run": waiting, "already_run": known}))
+        return
+    console.print(f"{name}: {len(waiting)} submissions would be run, {len(known)} were before and would be judged")
+    for student in waiting:
+        console.print(f"  {student}", markup=False)
+
+
+def _converter(root: Path, name: str, students: str, **options: bool) -> SafeAutograde:
+    config = configuration(root.resolve())
+    config.merge(Config(SafeAutograde=options))
+    converter = SafeAutograde(coursedir=course(root, name, students), config=config)
+    if not converter.students():
+        stop(f"no student of {name} matches --students {students!r}")
+    return converter
+
+
+def _record(converter: SafeAutograde, quiet: bool) -> list[Score]:
+    """Judge and write the gradebook; the scores of those that were asked for."""
+    converter.stored_only = True
+    with report.progress(f"{converter.coursedir.assignment_id} judge", len(converter.students()), quiet) as advance:
+        converter.reporting = lambda _: advance(False)
+        try:
+            converter.start()
+        except NbGraderException as error:
+            stop(str(error))
+    return _scores(converter)
+
+
+def _scores(converter: SafeAutograde) -> list[Score]:
+    asked = set(converter.students())
+    try:
+        return [score for score in scores(converter.coursedir) if score.student in asked]
+    except GradebookError as error:
+        stop(str(error))
