@@ -142,7 +142,7 @@ def line_plot(
 ) -> None:
     """Show named curves over the same x, told apart by line style as well as by colour.
 
-    log, log_x: logarithmic y and x axis. markers: a marker at every point, for few points; up to twelve are
+    log, log_x: logarithmic y and x axis. markers: a marker at every point, for few points; up to ten are
         named on a logarithmic x axis, which would else name powers of ten alone.
     """
     figure, axes = plt.subplots(figsize=(6, 3.6))
@@ -155,7 +155,7 @@ def line_plot(
         axes.set_yscale("log")
     if log_x:
         axes.set_xscale("log")
-    if log_x and markers and len(x) <= 12:
+    if log_x and markers and len(x) <= 10:
         axes.set_xticks(x, [f"{value:g}" for value in x])
         axes.set_xticks([], minor=True)
     if len(curves) > 3:
