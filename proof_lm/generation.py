@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from proof_lm.rotary import turn_
@@ -103,60 +102,95 @@ def has_only_known_parts(model: nn.Module) -> bool:
 
 
 def token_reader(model: ProofLM, cache: list[KVCache]) -> Callable[[Tensor], Tensor]:
-    """A function that reads one more token of each row, (B,) -> logits (B, V), and extends the cache.
+    """A function that reads one more token of each row, (B,) -> logits (B, V), after the steps that the cache holds.
 
-    It computes what the modules compute, but a module's call costs more than its arithmetic on a single token;
-    and products with few rows are faster with weights laid out by input, of which it holds copies.
+    It computes what the modules compute, where an operation's call costs more than its arithmetic: so it makes few
+    calls, and what depends on no token once. It goes on from copies, with keys that lie transposed as a single query
+    reads them fastest, and leaves the cache as it is. For use in `torch.inference_mode`.
     """
-    config = model.config
-    blocks = [_block_reader(*pair) for pair in zip(model.blocks, cache, strict=True)]
+    config, memory, position = model.config, cache[0].memory, cache[0].length
+    shape = (len(cache), len(memory), config.n_heads)
+    keys = memory.new_empty(*shape, config.head_width, config.context_length)  # (L, B, h, d_h, context)
+    values = memory.new_empty(*shape, config.context_length, config.head_width)
+    for layer, old in enumerate(cache):
+        old_keys, old_values = old.memory.narrow(3, 0, position).unbind(1)
+        keys[layer, ..., :position], values[layer, ..., :position, :] = old_keys.mT, old_values
+    all_keys, all_values = keys.flatten(1, 2), values.flatten(1, 2)  # (L, B h, ...)
+    turns = None if config.position == "learned" else torch.view_as_complex(model.rotations)
+    blocks = [_block_reader(block, memory, turns is not None) for block in model.blocks]
     final_norm, head = _norm(model.final_norm), _affine(model.lm_head)
     embedding, position_embedding = model.token_embedding.weight, model.position_embedding
-    turns = None if config.position == "learned" else torch.view_as_complex(model.rotations)
 
     def read(token_ids: Tensor) -> Tensor:
-        position = cache[0].length
+        nonlocal position
         x = embedding[token_ids]  # (B, d)
         if position_embedding is not None:
             x = x + position_embedding.weight[position]
         turn = None if turns is None else turns[position]  # (d_h / 2,)
-        for block in blocks:
-            x = block(x, turn)
+        places = zip(keys.select(-1, position), values.select(-2, position), strict=True)  # (B, h, d_h) each
+        position += 1
+        seen = zip(all_keys.narrow(-1, 0, position), all_values.narrow(-2, 0, position), strict=True)  # with this token
+        for block, place, steps in zip(blocks, places, seen, strict=True):
+            x = block(x, turn, place, steps)
         return head(final_norm(x))
 
     return without_onednn()(read) if embedding.dtype == torch.float32 else read  # half precision needs it
 
 
-def _block_reader(block: TransformerDecoderBlock, cache: KVCache) -> Callable[[Tensor, Tensor | None], Tensor]:
-    attention, mlp, heads = block.attention, block.mlp, block.attention.num_heads
-    qkv, out, up, down = (_affine(layer) for layer in (attention.qkv, attention.out, mlp.up, mlp.down))
-    norm1, norm2, activation = _norm(block.norm1), _norm(block.norm2), mlp.activation.forward
+def _block_reader(block: TransformerDecoderBlock, memory: Tensor, turns: bool) -> Callable[..., Tensor]:
+    """A block for one token of each row: x (B, d), its turn, the places of its key and value, all keys and values."""
+    B, _, h, _, head_width = memory.shape
+    scale = head_width**-0.5
+    parts = memory.new_empty(B, 3, h, head_width)  # written anew for each token; what follows are views
+    qkv, (query, key, value) = parts.view(B, -1), parts.unbind(1)
+    turn_both = _turner(parts[:, :2]) if turns else None
+    weight, bias = _weights(block.attention.qkv)
+    up, activation = _affine(block.mlp.up), block.mlp.activation.forward
+    add_attended, add_activated = _affine_onto(block.attention.out), _affine_onto(block.mlp.down)
+    norm1, norm2 = _norm(block.norm1), _norm(block.norm2)
 
-    def attend(x: Tensor, turn: Tensor | None) -> Tensor:
-        B, d = x.shape
-        parts = qkv(x).view(B, 3, heads, 1, d // heads)
-        if turn is not None:
-            turn_(parts.narrow(1, 0, 2), turn)
-        keys, values = cache.extend(parts.narrow(1, 1, 2))  # (B, h, S, d_h) each
-        return out(F.scaled_dot_product_attention(parts.select(1, 0), keys, values).view(B, d))
+    def attend(x: Tensor, turn: Tensor | None, place: tuple, steps: tuple) -> Tensor:
+        torch.mm(x, weight, out=qkv).add_(bias)
+        if turn_both is not None:
+            turn_both(turn)
+        place[0].copy_(key)
+        place[1].copy_(value)
+        keys, values = steps
+        scores = torch.bmm(query.mul_(scale).reshape(B * h, 1, head_width), keys)  # (B h, 1, S)
+        return torch.bmm(scores.softmax(dim=-1), values).view(B, -1)
 
-    def feed_forward(x: Tensor) -> Tensor:
-        return down(activation(up(x)))
+    def post_norm(x: Tensor, *where: Any) -> Tensor:
+        x = norm1(add_attended(x, attend(x, *where)))
+        return norm2(add_activated(x, activation(up(x))))
 
-    def post_norm(x: Tensor, turn: Tensor | None) -> Tensor:
-        x = norm1(x + attend(x, turn))
-        return norm2(x + feed_forward(x))
-
-    def pre_norm(x: Tensor, turn: Tensor | None) -> Tensor:
-        x = x + attend(norm1(x), turn)
-        return x + feed_forward(norm2(x))
+    def pre_norm(x: Tensor, *where: Any) -> Tensor:
+        x = add_attended(x, attend(norm1(x), *where))
+        return add_activated(x, activation(up(norm2(x))))
 
     return post_norm if block.norm == "post" else pre_norm
 
 
+def _turner(heads: Tensor) -> Callable[[Tensor], object]:
+    """`turn_` for heads that stay in their place."""
+    if heads.dtype not in (torch.float32, torch.float64):
+        return lambda turn: turn_(heads, turn)
+    return torch.view_as_complex(heads.unflatten(-1, (-1, 2))).mul_
+
+
+def _weights(layer: nn.Linear) -> tuple[Tensor, Tensor | float]:
+    """Weight, copied to lie by input, with which products of few rows are faster, and bias."""
+    return layer.weight.t().clone(memory_format=torch.contiguous_format), 0.0 if layer.bias is None else layer.bias
+
+
 def _affine(layer: nn.Linear) -> Callable[[Tensor], Tensor]:
-    weight, bias = layer.weight.t().contiguous(), layer.bias
-    return (lambda x: x @ weight) if bias is None else (lambda x: torch.addmm(bias, x, weight))
+    weight, bias = _weights(layer)
+    return lambda x: torch.mm(x, weight).add_(bias)  # faster than addmm, which spreads the bias first
+
+
+def _affine_onto(layer: nn.Linear) -> Callable[[Tensor, Tensor], Tensor]:
+    """The residual sum: the layer's output for y, added to x in place."""
+    weight, bias = _weights(layer)
+    return lambda x, y: x.addmm_(y, weight).add_(bias)
 
 
 def _norm(layer: nn.Module) -> Callable[[Tensor], Tensor]:

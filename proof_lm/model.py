@@ -341,11 +341,12 @@ class ProofLM(nn.Module):
         tokens = F.pad(token_ids.long(), (0, max_new_tokens))  # (B, T + max_new_tokens)
         with evaluating(self), torch.inference_mode():
             cache = self.new_cache(B) if use_cache else None
-            read_token = token_reader(self, cache) if cache and has_only_known_parts(self) else None
+            by_token, read_token = has_only_known_parts(self), None
             for end in range(T, tokens.shape[1]):
                 if not cache or end > context:
                     logits = self._last_logits(tokens[:, max(0, end - context) : end])
-                elif read_token and cache[0].length == end - 1:
+                elif by_token and cache[0].length:
+                    read_token = read_token or token_reader(self, cache)
                     logits = read_token(tokens[:, end - 1])
                 else:
                     logits = self._last_logits(tokens[:, cache[0].length : end], cache)  # what is not read yet

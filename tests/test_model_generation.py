@@ -177,17 +177,45 @@ def test_frequencies_follow_softmax_of_logits_over_temperature():
 # One token without modules ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@each_variant
-def test_reading_one_token_computes_what_the_modules_compute(config, dtype):
-    model, tokens = lively(config).to(dtype).eval(), draw_ids(3, CONTEXT)
+def check_token_reader(model, start):
+    """Tokens read one by one after a cache of `start` steps give the logits of the whole forward pass."""
+    model, tokens = model.eval(), draw_ids(3, CONTEXT)
     with torch.inference_mode():
         cache = model.new_cache(batch=3)
+        if start:
+            model.forward_hidden(tokens[:, :start], cache)
         read = generation.token_reader(model, cache)
-        logits = torch.stack([read(token) for token in tokens.T], dim=1)  # (B, T, V)
-        expected = model(tokens)[0]
-    torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-4)
-    assert torch.backends.mkldnn.enabled and [block.length for block in cache] == [CONTEXT] * 2
+        logits = torch.stack([read(token) for token in tokens[:, start:].T], dim=1)  # (B, T - start, V)
+        expected = model(tokens)[0][:, start:]
+    assert [block.length for block in cache] == [start] * 2 and torch.backends.mkldnn.enabled
+    unit = torch.finfo(logits.dtype).eps  # the rounding of half precision, some times over
+    torch.testing.assert_close(
+        logits, expected, rtol=1e-4 + 8 * unit, atol=1e-4 + 8 * unit * expected.abs().max().item()
+    )
+
+
+def without_biases(model):
+    for block in model.blocks:
+        for layer in (block.attention.qkv, block.attention.out, block.mlp.up, block.mlp.down):
+            layer.bias = None
+
+
+ODD = replace(SMALL, position="learned", n_heads=3, d_model=9)  # a head width that no pair fits
+
+
+@pytest.mark.parametrize("start", [0, 7])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+@each_variant
+def test_reading_one_token_computes_what_the_modules_compute(config, dtype, start):
+    check_token_reader(lively(config).to(dtype), start)
+
+
+@pytest.mark.parametrize("change", [lambda model: None, without_biases], ids=["odd heads", "no biases"])
+def test_any_head_width_and_layers_without_bias_are_read(change):
+    model = lively(ODD)
+    change(model)
+    assert generation.has_only_known_parts(model)
+    check_token_reader(model, start=4)
 
 
 def hooked(model):
