@@ -6,19 +6,19 @@ AssignmentError for a fault of the course.
 """
 
 import hashlib
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
-from nbformat.v4 import new_output
 
 from grading.assignment import Assignment
 from grading.edition import digest, walls
 from grading.execute import Execution, Limits, execute
 from grading.exercise import Verdict
-from grading.inert import Room, inert_outputs, make_inert
+from grading.inert import Room, inert_outputs, make_inert, new
 from grading.intake import Intake, Note, read_folder, take_in
 from grading.sandbox import Policy
 from grading.store import key_of
@@ -103,7 +103,8 @@ def nothing_ran(prepared: Prepared, reason: str) -> dict:
 
 def finish(prepared: Prepared, record: dict) -> Graded:
     """Verdict: judge what a record holds and write the notebook that nbgrader will keep."""
-    task, notebook = prepared.task, deepcopy(prepared.intake.notebook)
+    task, notebook = prepared.task, copy(prepared.intake.notebook)
+    notebook.cells = [copy(cell) for cell in notebook.cells]  # whose fields are replaced below, none changed
     execution = Execution(**record["execution"])
     for cell, shown in zip(notebook.cells, record["outputs"], strict=True):
         if cell.cell_type == "code":
@@ -131,10 +132,15 @@ def judge(task: Task, execution: Execution) -> dict[str, Verdict]:
 def _key(task: Task, intake: Intake) -> str:
     """Of everything that decides an execution: cells, files, questions, the code that asks them, and the walls."""
     cells = [[cell.cell_type, cell.source] for cell in intake.notebook.cells]
-    plans = [exercise.plan(task.seed) for exercise in task.assignment.exercises.values()]
     files = sorted((name, hashlib.sha256(data).hexdigest()) for name, data in intake.files.items())
     limits = [repr(replace(task.policy, files={}, read_only_paths=())), repr(task.limits), task.unsafe]
-    return key_of(task.assignment.name, cells, files, plans, limits, digest(task.assignment.withheld))
+    return key_of(task.assignment.name, cells, files, _asked(task.assignment, task.seed), limits)
+
+
+@cache
+def _asked(assignment: Assignment, seed: int) -> str:
+    plans = [exercise.plan(seed) for exercise in assignment.exercises.values()]
+    return key_of(plans, digest(assignment.withheld))
 
 
 def _write(notebook: NotebookNode, verdicts: dict[str, Verdict], key: str) -> NotebookNode:
@@ -149,8 +155,8 @@ def _write(notebook: NotebookNode, verdicts: dict[str, Verdict], key: str) -> No
         if verdict:
             cell.execution_count = 1
             cell.outputs = [
-                new_output("stream", name="stdout", text=f"{verdict}\n"),
-                new_output("execute_result", data={"text/plain": repr(verdict.points)}, execution_count=1),
+                new("stream", name="stdout", text=f"{verdict}\n"),
+                new("execute_result", data={"text/plain": repr(verdict.points)}, metadata={}, execution_count=1),
             ]
     notebook.metadata = {**notebook.metadata, "prooflm": {"execution": key}}
     return nbformat.from_dict(notebook)

@@ -148,7 +148,8 @@ class SafeAutograde(Autograde):
         name = task.assignment.name
         folder = Path(self.coursedir.format_path(self.coursedir.autograded_directory, task.student, name))
         path, timestamp = root / folder / f"{name}.ipynb", _timestamp(task.folder)
-        same = _content(path) == json.loads(nbformat.writes(graded.notebook))["cells"]
+        text = nbformat.v4.writes(graded.notebook)
+        same = _content(path) == json.loads(text)["cells"]
         if same and not self.force and recorder.holds(task.student, graded.notebook):
             return
         recorder.record(task.student, graded.notebook, timestamp)
@@ -158,7 +159,7 @@ class SafeAutograde(Autograde):
             write_atomically(path.parent / source.name, source.read_bytes())
         if timestamp:
             write_atomically(path.parent / "timestamp.txt", timestamp.encode())
-        write_atomically(path, nbformat.writes(graded.notebook).encode())
+        write_atomically(path, text.encode())
         self.set_permissions(name, task.student)
 
     def _penalise(self, student: str, notebook: NotebookNode) -> None:
