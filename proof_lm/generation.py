@@ -140,11 +140,12 @@ def token_reader(model: ProofLM, cache: list[KVCache]) -> Callable[[Tensor], Ten
 def _block_reader(block: TransformerDecoderBlock, memory: Tensor, turns: bool) -> Callable[..., Tensor]:
     """A block for one token of each row: x (B, d), its turn, the places of its key and value, all keys and values."""
     B, _, h, _, head_width = memory.shape
-    scale = head_width**-0.5
     parts = memory.new_empty(B, 3, h, head_width)  # written anew for each token; what follows are views
     qkv, (query, key, value) = parts.view(B, -1), parts.unbind(1)
     turn_both = _turner(parts[:, :2]) if turns else None
-    weight, bias = _weights(block.attention.qkv)
+    scale = memory.new_ones(3, block.d_model)
+    scale[0] = head_width**-0.5  # of queries, so that scores need not be divided
+    weight, bias = _weights(block.attention.qkv, scale.flatten())
     up, activation = _affine(block.mlp.up), block.mlp.activation.forward
     add_attended, add_activated = _affine_onto(block.attention.out), _affine_onto(block.mlp.down)
     norm1, norm2 = _norm(block.norm1), _norm(block.norm2)
@@ -156,7 +157,7 @@ def _block_reader(block: TransformerDecoderBlock, memory: Tensor, turns: bool) -
         place[0].copy_(key)
         place[1].copy_(value)
         keys, values = steps
-        scores = torch.bmm(query.mul_(scale).reshape(B * h, 1, head_width), keys)  # (B h, 1, S)
+        scores = torch.bmm(query.reshape(B * h, 1, head_width), keys)  # (B h, 1, S)
         return torch.bmm(scores.softmax(dim=-1), values).view(B, -1)
 
     def post_norm(x: Tensor, *where: Any) -> Tensor:
@@ -177,9 +178,10 @@ def _turner(heads: Tensor) -> Callable[[Tensor], object]:
     return torch.view_as_complex(heads.unflatten(-1, (-1, 2))).mul_
 
 
-def _weights(layer: nn.Linear) -> tuple[Tensor, Tensor | float]:
-    """Weight, copied to lie by input, with which products of few rows are faster, and bias."""
-    return layer.weight.t().clone(memory_format=torch.contiguous_format), 0.0 if layer.bias is None else layer.bias
+def _weights(layer: nn.Linear, scale: Tensor | float = 1.0) -> tuple[Tensor, Tensor | float]:
+    """Weight, copied to lie by input, with which products of few rows are faster, and bias; outputs times scale."""
+    weight = (layer.weight.t() * scale).contiguous()
+    return weight, 0.0 if layer.bias is None else layer.bias * scale
 
 
 def _affine(layer: nn.Linear) -> Callable[[Tensor], Tensor]:
