@@ -33,7 +33,7 @@ feedback: $(INSTALLED) ## write a page for each graded submission to feedback/
 			echo "feedback/*/$$set" || exit 1; break; }; done; done
 
 formgrader: $(INSTALLED) | $(GRADEBOOK) ## open the formgrader: read answers in words, see grades
-	@exec $(VENV_PYTHON) -m jupyterlab $(LAB_FLAGS) --ServerApp.answer_yes=True --ServerApp.root_dir=. \
+	@mkdir -p .exchange; exec $(VENV_PYTHON) -m jupyterlab $(LAB_FLAGS) --ServerApp.answer_yes=True --ServerApp.root_dir=. \
 		--LabApp.default_url=/formgrader
 
 solutions: $(INSTALLED) | $(GRADEBOOK) ## write solved, executed notebooks to solutions/, for after the deadline

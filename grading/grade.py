@@ -13,12 +13,13 @@ from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
 
 from grading.assignment import Assignment
 from grading.edition import digest, walls
 from grading.execute import Execution, Limits, execute
 from grading.exercise import Verdict
-from grading.inert import Room, inert_outputs, make_inert, new
+from grading.inert import Room, inert_outputs, make_inert, new, quote_prose
 from grading.intake import Intake, Note, read_folder, take_in
 from grading.sandbox import Policy
 from grading.store import key_of
@@ -110,7 +111,8 @@ def finish(prepared: Prepared, record: dict) -> Graded:
         if cell.cell_type == "code":
             cell.outputs = [nbformat.from_dict(output) for output in shown]
     verdicts = judge(task, execution)
-    return Graded(task.student, _write(notebook, verdicts, prepared.key), verdicts, prepared.notes, execution)
+    graded = _write(notebook, verdicts, prepared)
+    return Graded(task.student, graded, verdicts, prepared.notes, execution)
 
 
 def judge(task: Task, execution: Execution) -> dict[str, Verdict]:
@@ -143,8 +145,11 @@ def _asked(assignment: Assignment, seed: int) -> str:
     return key_of(plans, digest(assignment.withheld))
 
 
-def _write(notebook: NotebookNode, verdicts: dict[str, Verdict], key: str) -> NotebookNode:
-    """The notebook that nbgrader records: inert, each test cell with its findings and its points as the result."""
+def _write(notebook: NotebookNode, verdicts: dict[str, Verdict], prepared: Prepared) -> NotebookNode:
+    """The notebook that nbgrader records: inert, each test cell with its findings and its points as the result.
+
+    What intake noted stands first, so that who handed in a broken file reads so before anything else.
+    """
     untouched = [cell for cell in notebook.cells if _is_untouched(cell)]
     sources = [cell.source for cell in untouched]
     make_inert(notebook)
@@ -158,7 +163,10 @@ def _write(notebook: NotebookNode, verdicts: dict[str, Verdict], key: str) -> No
                 new("stream", name="stdout", text=f"{verdict}\n"),
                 new("execute_result", data={"text/plain": repr(verdict.points)}, metadata={}, execution_count=1),
             ]
-    notebook.metadata = {**notebook.metadata, "prooflm": {"execution": key}}
+    if prepared.notes:
+        told = quote_prose("\n".join(note.to_student() for note in prepared.notes))
+        notebook.cells.insert(0, new_markdown_cell(f"**Before anything was run**\n\n{told}", id="intake-notes"))
+    notebook.metadata = {**notebook.metadata, "prooflm": {"execution": prepared.key}}
     return nbformat.from_dict(notebook)
 
 

@@ -83,6 +83,17 @@ def test_a_finding_names_the_property_and_no_answer(course):
     assert "tied means one storage" in graded and "what the model claims" in graded
 
 
+def test_who_handed_in_a_broken_file_reads_so_before_anything_else(course):
+    first = {}
+    for student in ("file_cut_off", "solves_everything"):
+        nbgrader(course, "generate_feedback", f"--student={student}")
+        first[student] = (course / "feedback" / student / "p4" / "p4.html").read_text(encoding="utf-8")
+    said = first["file_cut_off"].find("p4.ipynb: ")
+    assert 0 < said < first["file_cut_off"].find("P4.1") and "Before anything was run" in first["file_cut_off"]
+    assert "ask for the file again" not in first["file_cut_off"]  # that is the instructor's to do
+    assert "Before anything was run" not in first["solves_everything"]
+
+
 def test_the_course_command_gives_the_same_points(course):
     command = [sys.executable, "-m", "grading", "grade", "p4", "--root", str(course), "--workers", "1"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=400)

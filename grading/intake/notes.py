@@ -14,10 +14,12 @@ class Note:
     cell: str = ""  # grade_id, where one cell is concerned
 
     def __str__(self) -> str:
-        place = f"{self.student}: {printable(self.file)}" + (
-            f", cell {printable(self.cell)}" if self.cell else ""
-        )
-        return f"{place}: {printable(self.problem)}; {self.remedy}"
+        return f"{self.student}: {self.to_student()}; {self.remedy}"
+
+    def to_student(self) -> str:
+        """The same without what the instructor is to do."""
+        place = printable(self.file) + (f", cell {printable(self.cell)}" if self.cell else "")
+        return f"{place}: {printable(self.problem)}"
 
 
 def printable(text: str, limit: int = 160) -> str:
