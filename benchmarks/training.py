@@ -1,13 +1,15 @@
 """Training steps a second against the peers, memory kept for backward, and how the cost grows; writes docs/speed.md.
 
-    .venv/bin/python benchmarks/training.py [--rounds 9] [--threads 1 2] [--sizes S M] [--growth]
+    .venv/bin/python benchmarks/training.py [--rounds 9] [--threads 1 2] [--sizes S M] [--compiled] [--growth]
 
-A step is forward, masked cross-entropy, backward and fused AdamW on one batch, all models in turns.
+A step is forward, masked cross-entropy, backward and fused AdamW on one batch, all models in turns. Compiling happens
+before, anew for each size and number of threads; how long it took stands beside the model.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -33,18 +35,33 @@ def step(model: nn.Module, loss: Callable[[], Tensor]) -> Callable[[], None]:
     return run
 
 
-def candidates(size: Size, ids: Tensor, labels: Tensor) -> dict[str, Callable[[], None]]:
-    """One training step of each model; ProofLM also with bfloat16 forced and as `auto` settles it."""
-    mask = torch.ones_like(labels, dtype=torch.bool)
-    steps = {}
-    own = config(size)
-    for name, chosen in {"float32": own, "bfloat16": replace(own, precision="bfloat16"), "auto": settled(replace(own, precision="auto"))}.items():
-        model = prepare(proof_lm(size, size.T).model, chosen, print)
-        steps[f"ProofLM, {name}"] = step(model, lambda model=model: model(ids, labels, mask)[1])
+def candidates(size: Size, ids: Tensor, labels: Tensor, compiled: bool = False) -> dict[str, Callable[[], None]]:
+    """One training step of each model; ProofLM with each switch that works here, and as `auto` settles it."""
+    steps = own_steps(size, ids, labels, compiled)
     for name, build in PEERS.items():
         peer: Peer = build(size, size.T)
         peer.model.train()
         steps[name] = step(peer.model, lambda peer=peer: F.cross_entropy(peer.logits(ids).flatten(0, 1), labels.flatten()))
+    return steps
+
+
+def own_steps(size: Size, ids: Tensor, labels: Tensor, compiled: bool) -> dict[str, Callable[[], None]]:
+    own, mask, steps = config(size), torch.ones_like(labels, dtype=torch.bool), {}
+    half = replace(own, precision="bfloat16")
+    switched = {"float32": own, "bfloat16": half, "auto": settled(replace(own, precision="auto"))}
+    if compiled:
+        torch.compiler.reset()
+        switched["bfloat16, compiled"] = replace(half, compile=True)
+    for name, chosen in switched.items():
+        missing, began = [], time.perf_counter()
+        model = prepare(proof_lm(size, size.T).model, chosen, missing.append)
+        if missing:
+            print(*missing, sep="\n")
+            continue
+        run = step(model, lambda model=model: model(ids, labels, mask)[1])
+        run()
+        took = f" in {time.perf_counter() - began:.0f} s" if chosen.compile else ""
+        steps[f"ProofLM, {name}{took}"] = run
     return steps
 
 
@@ -77,13 +94,13 @@ def kept_for_backward(peer: Peer, ids: Tensor) -> int:
     return sum(count for _, count in kept.values())
 
 
-def compare(sizes: list[str], threads: list[int], rounds: int) -> str:
+def compare(sizes: list[str], threads: list[int], rounds: int, compiled: bool) -> str:
     rows = []
     for count in threads:
         torch.set_num_threads(count)
         for name in sizes:
             size = SIZES[name]
-            seconds = medians(candidates(size, *batch(size)), rounds)
+            seconds = medians(candidates(size, *batch(size), compiled), rounds)
             nano = seconds["nanoGPT (written anew)"]
             tokens = size.B * size.T
             rows += [
@@ -160,6 +177,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
+    parser.add_argument("--compiled", action="store_true", help="compile ProofLM too, minutes for each row")
     parser.add_argument("--growth", action="store_true", help="measure growth instead, on one thread")
     options = parser.parse_args()
     torch.manual_seed(41)
@@ -167,7 +185,7 @@ def main() -> None:
         torch.set_num_threads(1)
         write_section("speed.md", "growth", growth(options.rounds))
         return
-    write_section("speed.md", "training", compare(options.sizes, options.threads, options.rounds))
+    write_section("speed.md", "training", compare(options.sizes, options.threads, options.rounds, options.compiled))
     write_section("speed.md", "memory", memory(options.sizes))
 
 

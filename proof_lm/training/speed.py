@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -35,6 +36,8 @@ def prepare(model: ProofLM, config: TrainConfig, tell: Callable[[str], None]) ->
         tell("precision: bfloat16 is not supported here, float32 is used")
         prepared = model
     if config.compile:
+        # rotations are complex products, which stay uncompiled
+        warnings.filterwarnings("ignore", "Torchinductor does not support code generation for complex operators")
         compiled = torch.compile(prepared, dynamic=True)
         if _runs(compiled, config.context_length):
             return compiled
