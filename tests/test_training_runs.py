@@ -152,7 +152,7 @@ def test_two_processes_follow_the_loss_curve_of_one_and_one_goes_on_where_two_st
     ],
 )
 def test_a_run_that_cannot_be_is_refused_in_one_line(arguments, said, tmp_path, capsys):
-    from proof_lm.__main__ import main
+    from proof_lm.cli import main
 
     (tmp_path / "short.txt").write_text("p" * 100)
     arguments = [text.format(tmp=tmp_path) for text in arguments]
@@ -178,7 +178,7 @@ def test_a_run_that_cannot_be_is_refused_in_one_line(arguments, said, tmp_path, 
     ],
 )
 def test_the_architecture_is_an_option_and_a_checkpoint_keeps_it(arguments, architecture, tmp_path, monkeypatch):
-    from proof_lm import __main__ as command_line
+    from proof_lm import cli as command_line
 
     started = []
     monkeypatch.setattr(command_line, "train_to_the_end", lambda state, world: started.append(state))
@@ -190,14 +190,14 @@ def test_the_architecture_is_an_option_and_a_checkpoint_keeps_it(arguments, arch
 
 
 def test_a_folder_that_holds_a_run_is_not_overwritten(whole, capsys):
-    from proof_lm.__main__ import main
+    from proof_lm.cli import main
 
     assert main(["train", *flags(whole[0])]) == 1
     assert "holds a run already" in capsys.readouterr().err
 
 
 def test_a_trained_run_is_sampled_from_and_its_proof_is_judged(whole, capsys):
-    from proof_lm.__main__ import main
+    from proof_lm.cli import main
 
     assert main(["sample", "--run", str(whole[0]), "p -> q, p |- q"]) == 0
     out = capsys.readouterr().out
@@ -208,7 +208,16 @@ def test_a_trained_run_is_sampled_from_and_its_proof_is_judged(whole, capsys):
 
 
 def test_an_evaluation_on_no_theorems_is_refused(whole, capsys):
-    from proof_lm.__main__ import main
+    from proof_lm.cli import main
 
     assert main(["evaluate", "--run", str(whole[0]), "--theorems", "0"]) == 1
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_ctrl_c_before_anything_has_begun_leaves_no_traceback(tmp_path):
+    """It comes while torch is imported, which takes seconds."""
+    (tmp_path / "torch.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-m", "proof_lm", "train", "--run", str(tmp_path / "run")]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == -signal.SIGINT and done.stderr == ""

@@ -154,5 +154,5 @@ def refusing_nonfinite(state: State, rate: float) -> Iterator[None]:
     except FloatingPointError as error:
         raise TrainingError(
             f"step {state.step + 1}: {error}; the weights are still those of step {state.step}: lower "
-            f"learning_rate (here {rate:.1e}) or clip and start anew, or resume from {state.config.run}"
+            f"learning_rate (here {rate:.1e}) or clip and start anew; to resume would come to the same"
         ) from None
