@@ -12,6 +12,7 @@ from proof_lm.probes.codec import decode, encode
 from proof_lm.probes.earlier import defined_by, reached, rebound
 
 MAX_ERROR_TEXT = 300
+SCALARS = (float, int, bool, str, type(None))
 ROUNDING = 3e-6  # of float32 sums; every property tolerates more
 
 
@@ -55,8 +56,10 @@ def _differs(now: Any, before: Any) -> bool:
     if type(now) is np.ndarray and type(before) is np.ndarray:  # the common case, faster than as text
         same_kind = now.shape == before.shape and now.dtype == before.dtype
         return not same_kind or now.tobytes() != before.tobytes()
-    if type(now) is tuple and type(before) is tuple and len(now) == len(before):
+    if type(now) is type(before) and type(now) in (tuple, list) and len(now) == len(before):
         return any(map(_differs, now, before))
+    if type(now) is type(before) and type(now) in SCALARS:
+        return repr(now) != repr(before)  # which tells 0.0 from -0.0 and takes one NaN for another
     if type(now) is dict and type(before) is dict and now.keys() == before.keys():
         return any(_differs(now[key], before[key]) for key in before)
     return encode(now) != encode(before)
