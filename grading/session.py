@@ -123,6 +123,7 @@ class Shown(Session):
             km=self.manager,
             kernel_name="python3",
             timeout=limits.cell,
+            iopub_timeout=limits.cell,  # outputs that are still on their way when a cell has ended
             interrupt_on_timeout=True,
             allow_errors=True,
             store_widget_state=False,

@@ -4,7 +4,7 @@ import signal
 import sys
 
 
-def run() -> int:
+def command() -> int:
     """Run the command line; until there is something to save, Ctrl-C just ends it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from proof_lm.cli import main
@@ -14,4 +14,4 @@ def run() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run())
+    sys.exit(command())

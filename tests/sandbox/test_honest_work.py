@@ -202,8 +202,9 @@ def notebook(*cells: str) -> nbformat.NotebookNode:
 
 
 async def run_through(nb: nbformat.NotebookNode, manager: SandboxedKernelManager) -> None:
-    """By nbclient as it is; the kernel ends with it, which is ours to ask for since the manager is."""
-    await NotebookClient(nb, km=manager, shutdown_kernel="immediate").async_execute(cleanup_kc=True)
+    """By nbclient, with patience for a busy machine; the kernel ends with it, which is ours to ask for."""
+    patient = NotebookClient(nb, km=manager, shutdown_kernel="immediate", iopub_timeout=60)
+    await patient.async_execute(cleanup_kc=True)
 
 
 def test_nbclient_runs_a_notebook_unchanged(start):
