@@ -1,7 +1,4 @@
-"""Run a rebuilt notebook in two kernels: one for what its cells show, one for what the probes ask.
-
-Two, since what a probe brings into a process could be stored by it and shown by a later cell.
-"""
+"""Run a rebuilt notebook: for what its cells show, and for what the probes ask."""
 
 import asyncio
 import time
@@ -40,13 +37,19 @@ def execute(
     `exercises` maps a test cell's grade_id to its exercise; those cells are not run, their probes are. Raises
     SandboxError where no sandbox can be made and `unsafe` is not asked for.
     """
-    shown = Shown(notebook, policy, unsafe, limits)
-    asked = Asked(notebook, policy, unsafe, limits, exercises, seed)
+    return asyncio.run(_execute(notebook, exercises, seed, policy, unsafe, limits))
+
+
+async def _execute(notebook, exercises, seed, policy, unsafe, limits) -> Execution:
     started = time.monotonic()
-    asyncio.run(_both(shown, asked))
-    seconds, died = time.monotonic() - started, shown.died or asked.died
-    return Execution(asked.answers, asked.failures, asked.isolation, seconds, died)
-
-
-async def _both(shown: Shown, asked: Asked) -> None:
-    await asyncio.gather(shown.run(), asked.run())
+    shown = Shown(notebook, policy, unsafe, limits, exercises, seed)
+    await shown.run()
+    result = Execution(shown.answers, isolation=shown.isolation, died=shown.died)
+    if left := {key: exercise for key, exercise in exercises.items() if exercise.id not in shown.answers}:
+        asked = Asked(notebook, policy, unsafe, limits, left, seed)
+        await asked.run()
+        result.answers |= asked.answers
+        result.failures = asked.failures
+        result.died = shown.died or asked.died
+    result.seconds = time.monotonic() - started
+    return result

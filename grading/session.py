@@ -1,12 +1,19 @@
-"""One kernel through one notebook: `Shown` for what its cells show, `Asked` for what the probes ask."""
+"""One kernel through one notebook: `Shown` for what its cells show, `Asked` for what the probes ask.
+
+What a probe brings into a process could be stored by it and shown by a later cell. So a kernel that is shown forks at
+each test cell, and the forks are asked when nothing more of it is shown. What a fork could not answer without any
+error, a second kernel is asked, which is not shown.
+"""
 
 import ast
+import asyncio
 import atexit
 import re
+import struct
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby
 from queue import Empty
@@ -20,9 +27,13 @@ from nbformat.v4 import new_output
 
 from grading.exercise import Exercise
 from grading.sandbox import Policy, SandboxedKernelManager
+from grading.sandbox.inside import ANSWERING
 
 # nothing that is put together: a syntax tree takes far more memory than its text
 ONE_STRING = re.compile(r"""'(?:[^'\\\n]++|\\.)*+'|"(?:[^"\\\n]++|\\.)*+\"""")
+LENGTH = struct.Struct("=Q")  # before each message of a fork
+MAX_ID_BYTES = 64
+FORK_SECONDS = 5.0  # for all forks together; who needs more gets it in the second kernel
 PATIENCE = 5.0  # seconds between an interrupt and giving a kernel up
 START_SECONDS = 60.0
 
@@ -107,6 +118,17 @@ class Session(ABC):
                 return reply
         return None
 
+    async def evaluate(self, expression: str) -> dict[str, Any]:
+        """The kernel's reply to one expression, sent on the shell channel, where nothing printed can pass for it."""
+        options = {"silent": True, "store_history": False, "allow_stdin": False}
+        request = self.client.execute("", user_expressions={"answer": expression}, **options)
+        reply = await self.reply(request, self.limits.probe)
+        if reply is None:
+            await self.manager.interrupt_kernel()
+            await self.expect_life()
+            raise TimeoutError
+        return reply.get("content", {}).get("user_expressions", {}).get("answer", {})
+
     def why(self) -> str:
         """The limit that ended the kernel. What it wrote last is not told: it could be a secret input."""
         self.died = not self.manager.stopped_because
@@ -114,10 +136,21 @@ class Session(ABC):
 
 
 class Shown(Session):
-    """Runs all cells but the tests and keeps their outputs in the notebook, by nbclient."""
+    """Runs all cells but the tests and keeps their outputs in the notebook, by nbclient; then asks forks of it."""
 
-    def __init__(self, notebook: NotebookNode, policy: Policy, unsafe: bool, limits: Limits) -> None:
+    def __init__(
+        self,
+        notebook: NotebookNode,
+        policy: Policy,
+        unsafe: bool,
+        limits: Limits,
+        exercises: Mapping[str, Exercise],
+        seed: int,
+    ) -> None:
         super().__init__(notebook, policy, unsafe, limits)
+        self.exercises, self.seed = exercises, seed
+        self.kept: list[str] = []  # ids of exercises that a fork waits to be asked for
+        self.answers: dict[str, str] = {}  # exercise id -> encoded answers, none of them an error
         self.runner = NotebookClient(
             notebook,
             km=self.manager,
@@ -138,11 +171,15 @@ class Shown(Session):
             async with self.runner.async_setup_kernel(cleanup_kc=True):  # else it lives on, the manager being ours
                 self.client = self.runner.kc
                 yield
+                self.client.stop_channels()  # from here on nothing is shown
+                if self.kept:
+                    await self._ask_forks()
         finally:  # nbclient's own, which at exit fails over a kernel that never started
             atexit.unregister(self.runner._cleanup_kernel)
 
     async def meet(self, cell: NotebookNode, index: int) -> None:
         if _is_test(cell):
+            await self._keep(self.exercises.get(grade_id(cell)))
             return
         started = time.monotonic()
         try:
@@ -160,6 +197,39 @@ class Shown(Session):
 
     def miss(self, cell: NotebookNode, reason: str) -> None:
         """It stays without outputs."""
+
+    async def _keep(self, exercise: Exercise | None) -> None:
+        """Let the kernel fork for an exercise, where it can."""
+        if exercise and self.manager.answering:
+            keep = "__import__('proof_lm.probes.later', fromlist=['keep']).keep"
+            question = f"{keep}({ANSWERING}, {exercise.id!r}, ({exercise.name}))"
+            with suppress(TimeoutError):
+                if (await self.evaluate(question)).get("status") == "ok":
+                    self.kept.append(exercise.id)
+
+    async def _ask_forks(self) -> None:
+        """Ask as many forks as there should be, each for the exercise that it names."""
+        exercises = {exercise.id: exercise for exercise in self.exercises.values()}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(FORK_SECONDS, self.limits.probe)):
+                await asyncio.gather(*(self._ask_one(exercises) for _ in self.kept))
+
+    async def _ask_one(self, exercises: Mapping[str, Exercise]) -> None:
+        try:
+            reader, writer = await asyncio.open_unix_connection(self.manager.answering)
+        except OSError:
+            return
+        try:
+            exercise = exercises[(await _receive(reader, MAX_ID_BYTES)).decode()]
+            plan = exercise.plan(self.seed).encode()
+            writer.write(LENGTH.pack(len(plan)) + plan)
+            answers = (await _receive(reader, self.manager.policy.message_bytes)).decode()
+            if without_errors(answers):
+                self.answers[exercise.id] = answers
+        except (OSError, EOFError, KeyError, ValueError):  # what comes back is a stranger's: the other kernel is asked
+            pass
+        finally:
+            writer.close()
 
 
 class Asked(Session):
@@ -207,14 +277,14 @@ class Asked(Session):
             self.failures[exercise.id] = f"your notebook's process had ended: {reason}"
 
     def _exercise(self, cell: NotebookNode) -> Exercise | None:
-        return self.exercises.get(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
+        return self.exercises.get(grade_id(cell))
 
     async def _ask(self, exercise: Exercise) -> None:
         plan = exercise.plan(self.seed)
         probes = "__import__('proof_lm.probes', fromlist=['answer_plan'])"
         question = f"{probes}.answer_plan({plan!r}, ({exercise.name}))"
         try:
-            reply = await self._evaluate(question)
+            reply = await self.evaluate(question)
         except TimeoutError:
             self.failures[exercise.id] = f"no answer within {self.limits.probe:g} s: an endless loop?"
             return
@@ -226,16 +296,23 @@ class Asked(Session):
         else:
             self.failures[exercise.id] = "asking for it raised an error"
 
-    async def _evaluate(self, expression: str) -> dict[str, Any]:
-        """The kernel's reply to one expression, sent on the shell channel, where nothing printed can pass for it."""
-        options = {"silent": True, "store_history": False, "allow_stdin": False}
-        request = self.client.execute("", user_expressions={"answer": expression}, **options)
-        reply = await self.reply(request, self.limits.probe)
-        if reply is None:
-            await self.manager.interrupt_kernel()
-            await self.expect_life()
-            raise TimeoutError
-        return reply.get("content", {}).get("user_expressions", {}).get("answer", {})
+
+def grade_id(cell: NotebookNode) -> str:
+    """Of nbgrader's metadata; empty where there is none."""
+    return cell.metadata.get("nbgrader", {}).get("grade_id", "")
+
+
+async def _receive(reader: asyncio.StreamReader, most: int) -> bytes:
+    """One message; raises EOFError when it is cut off and ValueError when it is longer than `most`."""
+    (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+    if length > most:
+        raise ValueError(f"a message of {length} bytes, at most {most} are read")
+    return await reader.readexactly(length)
+
+
+def without_errors(answers: str) -> bool:
+    """Whether no call raised; a text that says so within an answer has its quotes escaped."""
+    return answers.count('["error", ') == answers.count('["error", ""]') > 0
 
 
 def _is_test(cell: NotebookNode) -> bool:

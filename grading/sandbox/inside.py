@@ -5,8 +5,8 @@
 makes namespaces of its own). Warm is single-threaded and never reads a request: what it reads, later kernels
 would inherit. ``probe UID`` only looks whether the walls stand.
 
-FD is a Unix socket to the grader. A kernel reads its request there (eight bytes of length, JSON, five listening
-sockets), shuts itself in, says one byte (the kernel tells the grader who sent it) and waits for one in return.
+FD is a Unix socket to the grader. A kernel reads its request there (eight bytes of length, JSON, listening sockets
+for its five channels and one for forks of it that answer later), shuts itself in, says one byte (the kernel tells the grader who sent it) and waits for one in return.
 """
 
 import base64
@@ -31,6 +31,7 @@ CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = (
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 0x1000, 0x4000, 0x40000
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 4, 22, 38, 2
 CAPABILITY_VERSION_3 = 0x20080522
+ANSWERING = 99  # the descriptor on which forks of a kernel may answer the grader when all else is over
 
 # imported by a kernel while it starts; without pdb and what meets a shell at import (matplotlib_inline)
 OF_EVERY_KERNEL = ("tornado.platform.asyncio", "tornado.queues", "faulthandler", "code", "IPython.core.completerlib",
@@ -228,6 +229,9 @@ def run_kernel(connection, request, listeners):
         os._exit(1)
     connection.close()
     del sys.argv[1:]  # how it came to be is no business of a notebook
+    *listeners, answering = listeners
+    answering.setblocking(True)
+    os.dup2(answering.detach(), ANSWERING, inheritable=False)
     application = kernel_application().instance(listeners, request["connection"])
     application.initialize(request["arguments"])
     sys.path[:] = [*filter(os.path.isdir, filter(None, sys.path)), WORK]  # last: no file here shadows a library

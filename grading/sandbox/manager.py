@@ -176,6 +176,11 @@ class SandboxedKernelManager(AsyncKernelManager):
         return "none" if self.unsafe else getattr(self.provisioner, "isolation", None)
 
     @property
+    def answering(self) -> str | None:
+        """Path of the socket on which forks of the kernel answer; None for a kernel without walls."""
+        return getattr(self.provisioner, "answering", None)
+
+    @property
     def stopped_because(self) -> str | None:
         """The limit that ended the kernel, in words; None if none did."""
         return getattr(self.provisioner, "stopped_because", None)

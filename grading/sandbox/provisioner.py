@@ -50,6 +50,11 @@ class SandboxProvisioner(KernelProvisionerBase):
         return getattr(self.parent, "policy", None) or default_policy()
 
     @property
+    def answering(self) -> str:
+        """Path of the Unix socket on which forks of the kernel listen, in a folder that the sandbox does not see."""
+        return os.path.join(self.folder or "", "answering")
+
+    @property
     def stopped_because(self) -> str | None:
         """The limit that ended the kernel, in words."""
         return self.process.stopped_because if self.process else None
@@ -86,6 +91,7 @@ class SandboxProvisioner(KernelProvisionerBase):
     def _launch(self, arguments: list[str]) -> SandboxedProcess:
         with contextlib.ExitStack() as stack:
             paths = [f"{self.connection_info['ip']}-{number}" for number in range(1, len(CHANNELS) + 1)]
+            paths.append(self.answering)
             listeners = [stack.enter_context(_listen(path)) for path in paths]
             ours, theirs = socket.socketpair()
             output, output_end = os.pipe()

@@ -1,0 +1,90 @@
+"""Probes are asked of forks of the kernel that is shown, when nothing more of it is shown; else of a second kernel."""
+
+import json
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+
+from grading import demo
+from grading.assignment import Assignment
+from grading.edition import walls
+from grading.execute import execute
+from grading.intake import read_folder, take_in
+from grading.sandbox import Policy
+from grading.session import Asked, Limits, without_errors
+from proof_lm.probes.codec import encode
+
+ROOT = Path(__file__).parents[1]
+SEED = 5
+LISTENS = """
+import os, socket, struct, threading, time
+import proof_lm.probes.later
+
+def keep(listener, exercise, candidate):
+    def listen():
+        with socket.socket(fileno=os.dup(listener)) as sockets:
+            connection, _ = sockets.accept()
+            connection.sendall(struct.pack("=Q", len(exercise)) + exercise.encode())
+            while data := connection.recv(1 << 16):
+                seen.append(data)
+                print("CAUGHT", data)
+                connection.sendall({answer})
+    threading.Thread(target=listen, daemon=True).start()
+
+seen = []
+proof_lm.probes.later.keep = keep
+"""
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("course")
+    demo.build(folder, students={"solves_everything"})
+    assignment = Assignment("p4", ROOT)
+    files, _ = read_folder(folder / "submitted" / "solves_everything" / "p4", "solves_everything")
+    return assignment, take_in(files, assignment.source, "p4", "solves_everything").notebook
+
+
+def executed(solved, first: str = "", last: str = ""):
+    """What running the solved notebook gives, with a cell of the student's own before and after it."""
+    assignment, notebook = solved[0], deepcopy(solved[1])
+    for place, source in ((0, first), (len(notebook.cells), last)):
+        cell = {"cell_type": "code", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
+        notebook.cells.insert(place, type(notebook)(cell, id=f"own-{place}"))
+    policy = walls(Policy(), assignment.withheld)
+    limits = Limits(cell=10, probe=10)
+    execution = execute(notebook, assignment.exercises, SEED, policy, limits=limits)
+    return execution, json.dumps([cell.get("outputs") for cell in notebook.cells])
+
+
+def points(solved, execution) -> float:
+    return sum(e.judge(SEED, execution.answers[e.id]).points for e in solved[0].exercises.values())
+
+
+def test_work_that_raises_nothing_needs_one_kernel(solved, monkeypatch):
+    monkeypatch.setattr(Asked, "run", lambda session: pytest.fail("a second kernel was started"))
+    execution, _ = executed(solved)
+    assert points(solved, execution) == 25 and not execution.failures and not execution.died
+
+
+@pytest.mark.parametrize(
+    "what", ["os.fork = lambda: 1", "os.fork = lambda: os.close(99)", "os.close(99)", "os._exit = lambda code: None"]
+)
+def test_where_no_fork_answers_a_second_kernel_does(solved, what):
+    execution, _ = executed(solved, f"import os\n{what}")
+    assert points(solved, execution) == 25 and not execution.failures
+
+
+@pytest.mark.parametrize("answer", ["b''", "struct.pack('=Q', 1 << 40)", "b'nonsense'", "bytes(8)"])
+def test_who_listens_in_the_shown_kernel_is_told_nothing_that_could_be_shown(solved, answer):
+    last = "time.sleep(3)\nprint('heard', len(seen), seen)"
+    execution, shown = executed(solved, LISTENS.replace("{answer}", answer), last)
+    assert "heard 0 []" in shown and "CAUGHT" not in shown
+    assert points(solved, execution) == 25
+
+
+def test_a_value_that_looks_like_an_error_is_none_and_an_error_is_seen():
+    ours = {"value": 1.0, "error": "", "changed": [], "repeats": True}
+    assert without_errors(encode([[ours]])) and without_errors(encode([[ours | {"value": '["error", "x"]'}]]))
+    assert not without_errors(encode([[ours, ours | {"error": "ValueError: x"}]])) and not without_errors("")
