@@ -83,6 +83,10 @@ class Session(ABC):
                 except KernelGone as reason:
                     gone = str(reason)
                     self.miss(cell, gone)
+                except Exception:  # libraries trust a kernel's messages more than we do
+                    gone = "sent a message that is no Jupyter message"
+                    self.manager.stop(gone)
+                    self.miss(cell, gone)
 
     @abstractmethod
     def kernel(self) -> AbstractAsyncContextManager[None]:

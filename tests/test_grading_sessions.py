@@ -1,10 +1,12 @@
 """Probes are asked of forks of the kernel that is shown, when nothing more of it is shown; else of a second kernel."""
 
+import gc
 import json
 from copy import deepcopy
 from pathlib import Path
 
 import pytest
+import zmq.asyncio
 
 from grading import demo
 from grading.assignment import Assignment
@@ -88,3 +90,38 @@ def test_a_value_that_looks_like_an_error_is_none_and_an_error_is_seen():
     ours = {"value": 1.0, "error": "", "changed": [], "repeats": True}
     assert without_errors(encode([[ours]])) and without_errors(encode([[ours | {"value": '["error", "x"]'}]]))
     assert not without_errors(encode([[ours, ours | {"error": "ValueError: x"}]])) and not without_errors("")
+
+
+FORGE = """
+import json
+kernel = get_ipython().kernel
+parent = {**kernel.get_parent()["header"], "date": str(kernel.get_parent()["header"]["date"])}
+header = {"msg_id": "x", "msg_type": "stream", "date": "2026-01-01T00:00:00Z", "version": "5.3"}
+
+def forge(content, **changes):
+    parts = [json.dumps(part).encode() for part in (header | changes, parent, {}, content)]
+    kernel.iopub_socket.send_multipart([b"t", b"<IDS|MSG>", kernel.session.sign(parts), *parts])
+"""
+SHOWN = '{"data": {"text/plain": "x"}, "metadata": {}'
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        "{'name': 'stdout', 'text': 'x'}, version=5",
+        "{'name': 'stdout', 'text': 'x'}, version=None",
+        "{'name': 'stdout', 'text': 'x'}, version=[5]",
+        "None, version='4.1'",
+        "'abc', version='4.1'",
+        SHOWN + ", 'transient': {'display_id': [1]}}, msg_type='display_data'",
+        SHOWN + ", 'execution_count': '<script>'}, msg_type='execute_result'",
+        "{'data': {'text/plain': [1, {}]}, 'metadata': {}}, msg_type='display_data'",
+        "{'ename': 'E', 'evalue': 'v', 'traceback': [{'a': 1}, None]}, msg_type='error'",
+    ],
+)
+def test_whatever_form_a_message_has_a_submission_gets_a_grade(solved, forged):
+    execution, shown = executed(solved, f"{FORGE}\nforge({forged})")
+    assert set(execution.answers) | set(execution.failures) == {"P4.1", "P4.2", "P4.3"}
+    json.loads(shown)
+    gc.collect()  # a socket that was left open would hold it for ever
+    assert not [context for context in gc.get_objects() if isinstance(context, zmq.asyncio.Context) and not context.closed]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from queue import Empty
 from types import MappingProxyType
 from typing import Any
@@ -19,7 +20,9 @@ from traitlets import Bool, Instance, Type
 from grading.sandbox.policy import Policy
 from grading.sandbox.process import SandboxedProcess
 from grading.sandbox.provisioner import SandboxProvisioner
+from grading.sandbox.relay import Meter, TooMuch, listen, relay
 
+NEAR = "-near"  # end of the path of a socket on our side of a relay
 RECEIVE_QUEUE = 16  # messages held for us, each perhaps of message_bytes, before the kernel has to wait
 FORMS = {  # what readers of a message rely on
     "stream": {"name": str, "text": str},
@@ -34,9 +37,8 @@ FORMS = {  # what readers of a message rely on
 
 
 class BoundedChannel(AsyncZMQSocketChannel):
-    """Counts what comes in and ends a kernel that sends more than the policy allows, or no Jupyter message."""
+    """Ends a kernel that sends what is no Jupyter message."""
 
-    received = 0
     manager: SandboxedKernelManager
 
     async def get_msg(self, timeout: float | None = None) -> dict[str, Any]:
@@ -51,15 +53,11 @@ class BoundedChannel(AsyncZMQSocketChannel):
 
     def _accept(self, frames: list[bytes]) -> dict[str, Any] | None:
         """The message in ``frames``, or None if they end the kernel."""
-        self.received += sum(map(len, frames))
-        if self.received > self.manager.policy.output_bytes:
-            self.manager.stop(f"sent more than {self.manager.policy.output_bytes / 2**20:g} MiB of output")
-            return None
         try:
             message = self.session.deserialize(self.session.feed_identities(frames)[1])
             if has_form(message):
                 return None if message["msg_type"].startswith("comm_") else message  # widgets: nobody could use them
-        except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError):
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
             pass
         self.manager.stop("sent a message that is no Jupyter message")
         return None
@@ -82,55 +80,59 @@ def has_form(message: dict[str, Any]) -> bool:
 
 
 class BoundedClient(AsyncKernelClient):
-    """Client whose sockets refuse a message over the policy's message_bytes before it takes memory.
-
-    All that is ever heard of such a message is that libzmq hangs up, so that ends the kernel.
-    """
+    """Client that gets no more from a kernel than the policy allows: a relay measures what comes to each socket."""
 
     shell_channel_class = iopub_channel_class = Type(BoundedChannel)
-    guard: asyncio.Task[None] | None = None
     _started: Mapping[str, BoundedChannel] = MappingProxyType({})
+    _relays: Sequence[asyncio.Task[None]] = ()
 
     def _context_default(self) -> zmq.asyncio.Context:
         self._created_context = True
         context = zmq.asyncio.Context()
-        context.setsockopt(zmq.MAXMSGSIZE, self.parent.policy.message_bytes)
         context.setsockopt(zmq.RCVHWM, RECEIVE_QUEUE)
         return context
 
     def start_channels(self, shell: bool = True, iopub: bool = True, **others: bool) -> None:
         """Shell and output channel alone: who owns the kernel's process needs no other."""
-        self._started = {"shell": self.shell_channel} if shell else {}
-        self._started |= {"iopub": self.iopub_channel} if iopub else {}
+        names = ["shell"] * shell + ["iopub"] * iopub
+        if self.transport == "ipc":
+            self._relays = [asyncio.ensure_future(self._relay(name, listen(self._path(name) + NEAR))) for name in names]
+        self._started = {name: getattr(self, f"{name}_channel") for name in names}
         for channel in self._started.values():
             channel.manager = self.parent
             channel.start()
 
     def stop_channels(self) -> None:
-        if self.guard:
-            self.guard.cancel()
+        for task in self._relays:
+            task.cancel()
         for channel in self._started.values():
             if channel.socket:
-                channel.socket.disable_monitor()
                 channel.stop()
         if not self.context.closed:
             self.context.destroy(linger=0)
 
-    async def _watch_channels(self) -> None:
-        """Wait until the other side of a channel hangs up."""
-        poller = zmq.asyncio.Poller()
-        for channel in self._started.values():
-            poller.register(channel.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED), zmq.POLLIN)
-        await poller.poll()
-        size = f"{self.parent.policy.message_bytes / 2**20:g} MiB"
-        await self.parent.hung_up(f"broke off a channel, as by a message of more than {size}")
+    def _path(self, name: str) -> str:
+        return f"{self.ip}-{getattr(self, f'{name}_port')}"
+
+    def _make_url(self, channel: str) -> str:
+        return super()._make_url(channel) + (NEAR if self.transport == "ipc" else "")
+
+    async def _relay(self, name: str, listener: socket.socket) -> None:
+        policy = self.parent.policy
+        try:
+            await relay(listener, self._path(name), Meter(policy.message_bytes, policy.output_bytes))
+        except TooMuch as error:
+            self.parent.stop(str(error))
+        except OSError:
+            await self.parent.hung_up()
+        else:
+            await self.parent.hung_up()
 
     async def wait_for_ready(self, timeout: float | None = None) -> None:
         """Return when every started channel answers; raises RuntimeError if they don't within ``timeout`` s.
 
         Ends with the idle status of our own question, where the stock client waits for a silence of 0.2 s.
         """
-        self.guard = self.guard or asyncio.ensure_future(self._watch_channels())
         deadline = time.monotonic() + (timeout or float("inf"))
         while time.monotonic() < deadline:
             request = self.kernel_info()
@@ -199,12 +201,23 @@ class SandboxedKernelManager(AsyncKernelManager):
         if isinstance(process, SandboxedProcess):
             process.ready()
 
-    async def hung_up(self, reason: str) -> None:
-        """A channel closed: because the kernel ends, or else for ``reason``."""
+    async def hung_up(self) -> None:
+        """A channel closed, as it does when the kernel ends; if that was not it, the kernel broke it off."""
         process = getattr(self.provisioner, "process", None)
         if isinstance(process, SandboxedProcess):
             await asyncio.to_thread(process.ended.wait, 1.0)
-        self.stop(reason)
+        self.stop("broke off a channel")
+
+    def _connect_control_socket(self) -> None:
+        """None is needed: an interrupt is a signal, an end a kill. Nor would what comes there be measured."""
+
+    def _close_control_socket(self) -> None:
+        """There is none."""
+
+    async def _async_request_shutdown(self, restart: bool = False) -> None:
+        await self.provisioner.shutdown_requested(restart=restart)
+
+    request_shutdown = _async_request_shutdown
 
     @property
     def last_words(self) -> str:

@@ -20,6 +20,7 @@ from jupyter_client.provisioning import KernelProvisionerBase
 
 from grading.sandbox.policy import Policy, SandboxError
 from grading.sandbox.process import SandboxedProcess, start_cold
+from grading.sandbox.relay import listen
 from grading.sandbox.warm import warm_process
 
 CHANNELS = ("shell_port", "iopub_port", "stdin_port", "hb_port", "control_port")
@@ -92,7 +93,7 @@ class SandboxProvisioner(KernelProvisionerBase):
         with contextlib.ExitStack() as stack:
             paths = [f"{self.connection_info['ip']}-{number}" for number in range(1, len(CHANNELS) + 1)]
             paths.append(self.answering)
-            listeners = [stack.enter_context(_listen(path)) for path in paths]
+            listeners = [stack.enter_context(listen(path)) for path in paths]
             ours, theirs = socket.socketpair()
             output, output_end = os.pipe()
             try:
@@ -154,11 +155,3 @@ class SandboxProvisioner(KernelProvisionerBase):
         if self.folder:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder = None
-
-
-def _listen(path: str) -> socket.socket:
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(path)
-    listener.listen(16)
-    listener.setblocking(False)  # libzmq accepts until there is nobody left
-    return listener

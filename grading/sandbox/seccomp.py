@@ -25,6 +25,8 @@ DENIED = {
     # memory that no process and no file system accounts for
     "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194), "shmat": (30, 196),
     "msgget": (68, 186), "semget": (64, 190),
+    # what happens to files that every sandbox sees
+    "inotify_add_watch": (254, 27),
     # the user's keyrings, shared by every namespace
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
     # large kernel surfaces that no notebook needs
@@ -36,6 +38,8 @@ DENIED = {
 CLONE, CLONE3 = (56, 220), (435, 435)
 SOCKET, SOCKETPAIR, IOCTL, SETSOCKOPT = (41, 198), (53, 199), (16, 29), (54, 208)
 SOCKET_IOCTLS = 0x8900, 0x8A00  # SIOCGIFCONF and the like
+FLOCK, FCNTL = (73, 32), (72, 25)
+LOCKS = (6, 7, 37, 38, 1024, 1026)  # F_SETLK, F_SETLKW, their OFD kin, F_SETLEASE, F_NOTIFY
 AUDIT_ARCH = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column above, kernel's name for it
 CLONE_NEW_ANYTHING = 0x7E020000  # CLONE_NEWNS | NEWCGROUP | NEWUTS | NEWIPC | NEWUSER | NEWPID | NEWNET
 SOL_SOCKET, SO_SNDBUF, SO_SNDBUFFORCE = 1, 7, 32
@@ -108,6 +112,15 @@ def program(machine: str | None = None) -> bytes:
         (JUMP_EQUAL, 1, 0, SO_SNDBUFFORCE),
         (RETURN, 0, 0, ALLOW),
         (RETURN, 0, 0, _fail(errno.EPERM)),
+    )  # fmt: skip
+    # locks on what all sandboxes see would carry messages between them: said to be held, and not set
+    unless(JUMP_EQUAL, FLOCK[column], (RETURN, 0, 0, _fail(0)))
+    unless(
+        JUMP_EQUAL, FCNTL[column],
+        (LOAD, 0, 0, ARGUMENT[1]),
+        *((JUMP_EQUAL, len(LOCKS) - at, 0, command) for at, command in enumerate(LOCKS)),
+        (RETURN, 0, 0, ALLOW),
+        (RETURN, 0, 0, _fail(0)),
     )  # fmt: skip
     code.append((RETURN, 0, 0, ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)

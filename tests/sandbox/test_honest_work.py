@@ -36,6 +36,13 @@ print(losses[0] > losses[1] > losses[2], numpy.linalg.inv(numpy.eye(3)).sum())
     assert answer.text == "True 3.0\n"
 
 
+@pytest.mark.parametrize("leave", ["exit", "quit()", "exit(keep_kernel=True)"])
+def test_who_leaves_in_a_cell_goes_on_in_the_next(box, leave):
+    box.run(leave)
+    time.sleep(0.3)  # a kernel that ends does so a moment later
+    assert box.run("print('alive')").text == "alive\n"
+
+
 def test_figures_are_shown(box):
     answer = box.run("import matplotlib.pyplot as plt\nplt.plot([1, 2, 3])\nplt.title('loss')\nplt.show()")
     assert answer.error is None
@@ -179,7 +186,7 @@ def test_where_namespaces_within_namespaces_are_refused_the_kernel_is_cold(monke
         monkeypatch.setattr(bubblewrap, "WARM_CAPABILITIES", bubblewrap.KERNEL_CAPABILITIES)
     else:
         pytest.skip("an ordinary user holds the right to nest in a namespace of its own")
-    box = Box(start="warm", preload=("json",))
+    box = Box(start="warm", preload=("colorsys",))
     assert box.manager.isolation == "cold"
     assert "clone: Operation not permitted" in caplog.text
     assert box.run("print('alive')").text == "alive\n"

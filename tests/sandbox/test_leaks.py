@@ -212,3 +212,28 @@ print(tried, refused)
 """)
     tried, refused = map(int, answer.text.split())
     assert tried == refused >= 25
+
+
+TELL = {
+    "a POSIX lock": "fcntl.fcntl(file, fcntl.F_SETLK, struct.pack('hhqqi', fcntl.F_RDLCK, 0, 7, 1, 0))",
+    "an OFD lock": "fcntl.fcntl(file, 37, struct.pack('hhqqi', fcntl.F_RDLCK, 0, 7, 1, 0))",
+    "flock": "fcntl.flock(file, fcntl.LOCK_SH)",
+}
+HEAR = {
+    "a POSIX lock": "print(struct.unpack('hhqqi', fcntl.fcntl(file, 5, struct.pack('hhqqi', fcntl.F_WRLCK, 0, 7, 1, 0)))[0])",
+    "an OFD lock": "print(struct.unpack('hhqqi', fcntl.fcntl(file, 36, struct.pack('hhqqi', fcntl.F_WRLCK, 0, 7, 1, 0)))[0])",
+    "flock": "print(fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB) or fcntl.F_UNLCK)",
+}
+
+
+@pytest.mark.parametrize("how", TELL)
+def test_a_lock_on_what_every_sandbox_sees_is_no_message(new_box, how):
+    teller, hearer = new_box(), new_box()
+    opened = "import fcntl, struct, sys\nfile = open(sys.executable, 'rb')\n"
+    assert teller.run(opened + TELL[how]).error is None
+    assert hearer.run(opened + HEAR[how]).text == "2\n"  # F_UNLCK: nobody holds it
+
+
+def test_what_others_do_to_a_file_is_not_told(new_box):
+    watch = "import ctypes\nc = ctypes.CDLL(None)\nprint(c.inotify_add_watch(c.inotify_init(), b'/usr/bin', 0x20))"
+    assert new_box().run(watch).text == "-1\n"
