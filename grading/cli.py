@@ -24,7 +24,7 @@ def grade(
     assignment: Assignment = "all",
     students: Students = "*",
     scheduler: Annotated[str, typer.Option(help="Address of a running Dask scheduler, tcp://host:port.")] = "",
-    workers: Annotated[int, typer.Option(help="Kernels at a time on this machine; 0 for one a processor.")] = 0,
+    workers: Annotated[int, typer.Option(help="Kernels at a time on this machine; 0 for two a processor.")] = 0,
     dry_run: Annotated[bool, typer.Option(help="Say what would be run, and stop.")] = False,
     as_json: Json = False,
     unsafe_no_sandbox: Annotated[bool, typer.Option(help="Run strangers' code with your own rights.")] = False,

@@ -128,7 +128,7 @@ def _threads(client: Client) -> int:
 def cluster(scheduler: str = "", workers: int = 0) -> Iterator[Client]:
     """A client of the scheduler at an address, or of this machine's processors for as long as needed.
 
-    `workers` is the number of kernels at a time here, 0 for one a processor. Raises ClusterError where the scheduler
+    `workers` is the number of kernels at a time here, 0 for two a processor. Raises ClusterError where the scheduler
     does not answer or has no worker.
     """
     settings = {
@@ -141,7 +141,7 @@ def cluster(scheduler: str = "", workers: int = 0) -> Iterator[Client]:
             with _join(scheduler) as client:
                 yield client
             return
-        count = workers or len(os.sched_getaffinity(0))
+        count = workers or 2 * len(os.sched_getaffinity(0))  # a kernel waits now and then
         processes = -(-count // THREADS)
         options = {
             "n_workers": processes,
