@@ -20,6 +20,12 @@ IN_FLIGHT = 4  # submissions sent ahead for each worker thread: enough to keep i
 ATTEMPTS = 2  # of one submission whose worker died, among others and then again alone
 THREADS = 4  # kernels of one worker process, which only talks to them; its warm process is shared
 LOST_SECONDS = 300  # without any worker, until we give up
+FORGETFUL = {  # Dask keeps what it may be asked about later, each submission's notebook among it; nobody asks
+    "distributed.admin.low-level-log-length": 10,
+    "distributed.admin.system-monitor.log-length": 10,
+    "distributed.diagnostics.computations.max-history": 1,
+    "distributed.worker.profile.enabled": False,
+}
 
 
 class ClusterError(Exception):
@@ -85,7 +91,7 @@ def _fly(
             if step:
                 yield prepared, step
                 continue
-            key = f"{name}{prepared.task.student}-{prepared.key}"
+            key = f"{name}run-{prepared.key}-{prepared.task.student}"  # up to the digest one kind to Dask
             future = client.submit(run, prepared, key=key, retries=0, pure=True)
             flying[future] = prepared
             landed.add(future)
@@ -135,6 +141,7 @@ def cluster(scheduler: str = "", workers: int = 0) -> Iterator[Client]:
         "distributed.scheduler.allowed-failures": ATTEMPTS - 1,
         "distributed.scheduler.no-workers-timeout": f"{LOST_SECONDS}s",
         "distributed.worker.multiprocessing-method": METHOD,
+        **FORGETFUL,
     }
     with dask.config.set(settings):
         if scheduler:

@@ -15,6 +15,7 @@ def prepare_to_fork(assignment: str = "") -> None:
     With an assignment it first starts what that one's kernels are forked from, which takes longest.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small arrays here, and a fork is safest with one thread
+    os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", "65536")  # what a flood of output took goes back at once
     os.environ[FIRST] = assignment
     multiprocessing.get_context(METHOD).set_forkserver_preload(["grading.preload"])
     forkserver.ensure_running()
