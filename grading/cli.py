@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from grading.collector import imports_kept
 from grading.console import console, stop
 from grading.exercises import PROBLEM_SETS
 from grading.submitted import submissions
@@ -37,8 +38,9 @@ def grade(
     names = _submitted(root, assignment)
     if not dry_run and not scheduler:
         prepare_to_fork("" if unsafe_no_sandbox else names[0])  # beside what we import from here on
-    from grading import commands
-    from grading.sandbox import available
+    with imports_kept():
+        from grading import commands
+        from grading.sandbox import available
 
     if not dry_run and not unsafe_no_sandbox and (reason := available()):
         stop(f"no sandbox: {reason}; --unsafe-no-sandbox runs strangers' code with your own rights")
@@ -58,8 +60,8 @@ def regrade(
 ) -> None:
     """Judge again what was run before, after a test was corrected; runs nothing, says whose points changed."""
     names = _submitted(root, assignment)
-    from grading import commands
-
+    with imports_kept():
+        from grading import commands
     for name in names:
         commands.regrade(root, name, students, as_json)
 

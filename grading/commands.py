@@ -11,6 +11,7 @@ from traitlets.config import Config
 
 from grading import report
 from grading.assignment import AssignmentError
+from grading.collector import imports_kept
 from grading.console import console, errors, stop
 from grading.grade import prepare
 from grading.nbgrader_classes import SafeAutograde, configuration, course, disk_trouble
@@ -22,7 +23,8 @@ from grading.store import Store
 
 def grade(root: Path, name: str, students: str, scheduler: str, workers: int, quiet: bool, unsafe: bool) -> int:
     """Grade one problem set; returns how many submissions could not be."""
-    from grading.engine import ClusterError, Step, cluster, run_class  # half a second that regrade need not wait
+    with imports_kept():
+        from grading.engine import ClusterError, Step, cluster, run_class  # half a second that regrade need not wait
 
     converter = _converter(root, name, students, unsafe_no_sandbox=unsafe)
     started, steps = time.monotonic(), []

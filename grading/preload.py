@@ -6,6 +6,7 @@ import signal
 import threading
 from contextlib import suppress
 
+from grading.collector import imports_kept
 from grading.workers import FIRST
 
 
@@ -22,8 +23,9 @@ def _warm(assignment: str) -> None:
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # which goes to all of a terminal's processes; the command answers it
 if os.environ.get(FIRST):
     _warm(os.environ[FIRST])  # imports torch in a process of its own, beside what follows
-for name in ("distributed", "distributed.nanny", "grading.grade"):
-    importlib.import_module(name)
+with imports_kept():
+    for name in ("distributed", "distributed.nanny", "grading.grade"):
+        importlib.import_module(name)
 for thread in threading.enumerate():
     if thread.name == "edition":  # a fork is safest without
         thread.join()

@@ -6,10 +6,12 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from grading.collector import imports_kept
 from grading.edition import _make, edition, walls
 from grading.engine import cluster
 from grading.exercises import PROBLEM_SETS, withheld
@@ -93,3 +95,11 @@ def test_a_worker_gives_back_what_a_flood_of_output_took(tmp_path):
         check=True,
     )
     assert int(done.stdout) < 200, done.stdout
+
+
+def test_what_is_imported_is_kept_from_the_collector_even_when_importing_fails():
+    with suppress(ImportError), imports_kept():
+        held = [object()]
+        raise ImportError
+    assert gc.isenabled() and not any(thing is held for thing in gc.get_objects())
+    gc.unfreeze()
