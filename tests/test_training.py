@@ -37,7 +37,7 @@ from proof_lm.training import (
 )
 from proof_lm.training.baselines import NGram, remove_attention
 from proof_lm.training.progress import CsvLog
-from proof_lm.training.speed import Autocast, prepare, settled
+from proof_lm.training.speed import InBfloat16, prepare, settled
 
 SMALL = TrainConfig(
     examples=64, hardest=2, batch_size=8, steps=6, warmup=2, n_layers=2, d_model=16, n_heads=2, d_ff=32, context_length=96,
@@ -267,7 +267,7 @@ def test_bfloat16_gives_the_loss_and_gradients_of_float32_up_to_its_rounding(dat
     batch, results = data.batch(0), []
     assert not batch.loss_mask.all(), "statements and padding must be left out by both"
     model = small_model(**options)
-    for prepared in (model, Autocast(model)):
+    for prepared in (model, InBfloat16(model)):
         model.zero_grad()
         loss = prepared(*batch)[1]
         loss.backward()
@@ -281,7 +281,7 @@ def test_bfloat16_gives_the_loss_and_gradients_of_float32_up_to_its_rounding(dat
 
 def test_what_is_masked_stays_unread_and_dropout_stays_random_in_bfloat16(data):
     tokens, labels, asked = data.batch(0)
-    still, random = Autocast(small_model()), Autocast(small_model(dropout=0.3))
+    still, random = InBfloat16(small_model()), InBfloat16(small_model(dropout=0.3))
     assert torch.equal(still(tokens, labels, asked)[1], still(tokens, labels.masked_fill(~asked, 7), asked)[1])
     assert random(tokens, labels, asked)[1] != random(tokens, labels, asked)[1]
     random.eval()
@@ -294,7 +294,7 @@ def test_auto_chooses_bfloat16_where_it_clearly_pays_and_nowhere_else(monkeypatc
     clock = [0.0]
 
     def step(model, *_):
-        clock[0] += cost if isinstance(model, Autocast) else 1.0
+        clock[0] += cost if isinstance(model, InBfloat16) else 1.0
 
     monkeypatch.setattr(speed, "_step", step)
     monkeypatch.setattr(speed, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
@@ -303,7 +303,7 @@ def test_auto_chooses_bfloat16_where_it_clearly_pays_and_nowhere_else(monkeypatc
 
 def test_a_context_shorter_than_the_trial_is_no_reason_against_bfloat16():
     said, config = [], replace(SMALL, context_length=5, precision="bfloat16")
-    assert isinstance(prepare(ProofLM(config.decoder(50)), config, said.append), Autocast)
+    assert isinstance(prepare(ProofLM(config.decoder(50)), config, said.append), InBfloat16)
     assert said == []
 
 
@@ -317,7 +317,7 @@ def test_a_switch_that_does_not_work_here_says_so_in_one_line_and_training_goes_
         raise RuntimeError("no compiler")
 
     monkeypatch.setattr(torch, "compile", lambda model, **_: type("Broken", (torch.nn.Module,), {"forward": broken})())
-    monkeypatch.setattr(torch, "autocast", broken)
+    monkeypatch.setattr(speed, "functional_call", broken)
     said, model = [], small_model()
     assert prepare(model, replace(SMALL, precision="bfloat16", compile=True), said.append) is model
     assert [line.split(":")[0] for line in said] == ["precision", "compile"]

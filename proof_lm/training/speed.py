@@ -6,9 +6,11 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from proof_lm.model import ProofLM
 from proof_lm.training.config import TrainConfig
@@ -17,21 +19,40 @@ TRIAL_SECONDS = 0.02  # or as long as three turns take
 WORTHWHILE = 1.1  # bfloat16 must be this much faster to be chosen: it rounds more
 
 
-class Autocast(nn.Module):
-    """A model whose matrix products run in bfloat16; weights, norms and loss stay float32."""
+class Rounded(torch.autograd.Function):
+    """float32 tensors -> the same in bfloat16, and their gradients back, each way in one pass over all of them."""
+
+    @staticmethod
+    def forward(ctx: Any, *wide: Tensor) -> tuple[Tensor, ...]:
+        return _copies(wide, torch.bfloat16)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, ...]:
+        return _copies(upstream, torch.float32)
+
+
+def _copies(tensors: tuple[Tensor, ...], dtype: torch.dtype) -> tuple[Tensor, ...]:
+    copies = [torch.empty_like(tensor, dtype=dtype) for tensor in tensors]
+    torch._foreach_copy_(copies, list(tensors))
+    return tuple(copies)
+
+
+class InBfloat16(nn.Module):
+    """A model that computes in bfloat16, from its weights rounded anew at each step; these and the loss stay float32."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, token_ids: Tensor, labels: Tensor, loss_mask: Tensor) -> tuple[Tensor, Tensor]:
-        with torch.autocast(token_ids.device.type, torch.bfloat16):
-            return self.model(token_ids, labels, loss_mask)
+        names, weights = zip(*self.model.named_parameters(), strict=True)
+        rounded = dict(zip(names, Rounded.apply(*weights), strict=True))
+        return functional_call(self.model, rounded, (token_ids, labels, loss_mask))
 
 
 def prepare(model: ProofLM, config: TrainConfig, tell: Callable[[str], None]) -> nn.Module:
     """The model with the config's switches on; `tell` hears of one that this machine does not support."""
-    prepared: nn.Module = Autocast(model) if config.precision == "bfloat16" else model
+    prepared: nn.Module = InBfloat16(model) if config.precision == "bfloat16" else model
     if config.precision == "bfloat16" and not _runs(prepared, config.context_length):
         tell("precision: bfloat16 is not supported here, float32 is used")
         prepared = model
@@ -53,7 +74,7 @@ def settled(config: TrainConfig) -> TrainConfig:
     if config.precision != "auto":
         return config
     model = ProofLM(replace(config.decoder(vocab_size=2), n_layers=1))
-    candidates = {"float32": model, "bfloat16": Autocast(model)}
+    candidates = {"float32": model, "bfloat16": InBfloat16(model)}
     seconds: dict[str, list[float]] = {precision: [] for precision in candidates}
     rows, steps = max(1, config.batch_size // config.accumulate), min(128, config.context_length)
     end = time.perf_counter() + TRIAL_SECONDS
