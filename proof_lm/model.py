@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from proof_lm import bfloat16
 from proof_lm.generation import KVCache, choose_token, evaluating, has_only_known_parts, token_reader
 from proof_lm.rotary import TurnedQKV, at_least_float32, rotations
 
@@ -103,10 +104,12 @@ class CausalSelfAttention(nn.Module):
         B, T, d = x.shape
         head_width = d // self.num_heads
         qkv = self.qkv(x).view(B, T, 3, self.num_heads, head_width)
-        if positions is None:
+        turns = positions if positions is None or positions.dim() > 1 else rotations(positions, head_width)
+        if cache is None and bfloat16.pays_for(qkv) and not (self.dropout and self.training):
+            return self.out(bfloat16.CausalAttention.apply(qkv, turns).view(B, T, d))
+        if turns is None:
             q, k, v = (part.transpose(1, 2) for part in qkv.unbind(2))  # (B, h, T, d_h) each
         else:
-            turns = rotations(positions, head_width) if positions.dim() == 1 else positions
             q, k, v = TurnedQKV.apply(qkv, turns)
         if cache is not None:
             k, v = cache.extend(torch.stack((k, v), dim=1))  # (B, h, S, d_h) each
@@ -117,24 +120,10 @@ class CausalSelfAttention(nn.Module):
         """softmax(q kᵀ / sqrt(d_h), no future) v, fused; the T queries are the last T of the S steps."""
         T, S = q.shape[2], k.shape[2]
         dropout = self.dropout if self.training else 0.0
-        if q.dtype == torch.bfloat16 and q.device.type == "cpu" and T == S and q.requires_grad and not dropout:
-            return attention_in_bfloat16(q, k, v)
         mask = None
         if 1 < T < S:  # T = S is the plain triangle, and a single last query sees every key
             mask = torch.ones(T, S, dtype=torch.bool, device=q.device).tril(S - T)
         return F.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal=T == S)
-
-
-def attention_in_bfloat16(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Causal attention (B, h, T, d_h) written out: on CPUs the fused kernel's backward has no use for their bfloat16
-    units, which makes it slower than in float32; two batched products have. It keeps B h T² weights for backward."""
-    T, head_width = q.shape[-2:]
-    future = q.new_full((T, T), -math.inf).triu(1)
-    q_rows, k_rows, v_rows = (part.flatten(0, 1) for part in (q, k, v))  # (B h, T, d_h)
-    scores = torch.baddbmm(future.expand(len(q_rows), T, T), q_rows, k_rows.mT, alpha=head_width**-0.5)
-    with torch.autocast("cpu", enabled=False):  # which would widen the softmax, and double what is kept
-        weights = scores.softmax(dim=-1)
-    return (weights @ v_rows).view(q.shape)
 
 
 class MLP(nn.Module):
@@ -208,8 +197,11 @@ def masked_cross_entropy(logits: Tensor, labels: Tensor, loss_mask: Tensor | Non
         raise _wrong("loss_mask", f"torch.bool of shape {shape}", loss_mask)
     _check_ids("labels", labels.masked_fill(~loss_mask, 0), logits.shape[-1])
     labels = labels.long().masked_fill(~loss_mask, IGNORED).flatten()  # (B T,)
-    logits = at_least_float32(logits).flatten(0, -2)  # (B T, V)
-    total = F.cross_entropy(logits, labels, ignore_index=IGNORED, reduction="sum")
+    logits = logits.flatten(0, -2)  # (B T, V)
+    if bfloat16.pays_for(logits) and not torch.compiler.is_compiling():  # which needs no help to keep parts in cache
+        total = bfloat16.CrossEntropy.apply(logits, labels)
+    else:
+        total = F.cross_entropy(at_least_float32(logits), labels, ignore_index=IGNORED, reduction="sum")
     return total / loss_mask.sum().clamp(min=1)
 
 

@@ -9,14 +9,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
-from torch.nn import functional as F
 
 from proof_lm import attention, block
 from proof_lm.model import (
     DecoderConfig,
     ProofLM,
     TransformerDecoderBlock,
-    attention_in_bfloat16,
     masked_cross_entropy,
     rotations,
 )
@@ -447,18 +445,3 @@ def test_the_model_is_traced_as_one_graph_with_the_same_loss_and_gradients(confi
         loss.backward()
         results.append((loss.detach(), [parameter.grad.clone() for parameter in model.parameters()]))
     torch.testing.assert_close(results[0], results[1], rtol=1e-4, atol=1e-6)
-
-
-def test_attention_in_bfloat16_is_the_fused_one_up_to_its_rounding():
-    generator = torch.Generator().manual_seed(0)
-    q, k, v = torch.randn(3, 2, 4, 9, 8, generator=generator)
-    half = [part.bfloat16().requires_grad_() for part in (q, k, v)]
-    whole = [part.detach().float().requires_grad_() for part in half]
-    upstream = torch.randn(q.shape, generator=generator)
-    attended = attention_in_bfloat16(*half)
-    expected = F.scaled_dot_product_attention(*whole, is_causal=True)
-    torch.testing.assert_close(attended.float(), expected, atol=0.03, rtol=0.03)
-    attended.backward(upstream.bfloat16())
-    expected.backward(upstream)
-    for one, other in zip(half, whole, strict=True):
-        torch.testing.assert_close(one.grad.float(), other.grad, atol=0.06, rtol=0.06)

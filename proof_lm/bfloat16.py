@@ -1,0 +1,82 @@
+"""Attention and loss in bfloat16 on CPUs, forward and backward written out.
+
+torch's fused attention has a backward that has no use for the bfloat16 units of CPUs, which makes it slower than in
+float32; batched products have. Its loss copies all logits to float32 and back. What is computed here is the same.
+Axes: B batch, T time, h heads, d_h head width, N positions, V vocabulary.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from proof_lm.rotary import turn_
+
+POSITIONS = 256  # whose float32 logits the loss holds at a time: they stay in the processor's cache
+
+
+def pays_for(values: Tensor) -> bool:
+    """Whether what follows from these values is best computed here; autocast would mix the dtypes."""
+    on_cpu = values.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
+    return on_cpu and values.dtype == torch.bfloat16 and values.requires_grad
+
+
+class CausalAttention(torch.autograd.Function):
+    """qkv (B, T, 3, h, d_h) bfloat16 -> attended (B, T, h, d_h); rotation (T, d_h / 2, 2) turns q and k, None nothing.
+
+    It keeps B h T² weights for backward.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, qkv: Tensor, rotation: Tensor | None) -> Tensor:
+        _, T, _, h, d_h = qkv.shape
+        heads = qkv.permute(2, 0, 3, 1, 4).contiguous()  # (3, B, h, T, d_h): one copy for all products to come
+        if rotation is not None:
+            turn_(heads[:2], torch.view_as_complex(rotation))
+        q, k, v = heads.flatten(1, 2)  # (B h, T, d_h) each
+        future = q.new_full((T, T), -math.inf).triu(1)
+        weights = torch.baddbmm(future.expand(len(q), T, T), q, k.mT, alpha=d_h**-0.5).softmax(dim=-1)
+        ctx.save_for_backward(heads, weights, rotation)
+        return (weights @ v).unflatten(0, (-1, h)).transpose(1, 2).contiguous()
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        heads, weights, rotation = ctx.saved_tensors
+        q, k, v = heads.flatten(1, 2)
+        upstream = upstream.transpose(1, 2).flatten(0, 1)  # (B h, T, d_h)
+        grad = torch.empty_like(heads)
+        grad_q, grad_k, grad_v = grad.flatten(1, 2)
+        torch.bmm(weights.mT, upstream, out=grad_v)
+        grad_weights = upstream @ (v * v.shape[-1] ** -0.5).mT  # with the factor of the scores, as all is linear in it
+        grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)
+        torch.bmm(grad_scores, k, out=grad_q)
+        torch.bmm(grad_scores.mT, q, out=grad_k)
+        if rotation is not None:
+            turn_(grad[:2], torch.view_as_complex(rotation).conj())  # turning back is the gradient of turning
+        return grad.permute(1, 3, 0, 2, 4).contiguous(), None
+
+
+class CrossEntropy(torch.autograd.Function):
+    """Sum of -log softmax(logits)[label] over the positions whose label is not negative, in float32.
+
+    logits (N, V) bfloat16, labels (N,). The gradient is taken with the loss, while the softmax is at hand.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, labels: Tensor) -> Tensor:
+        grad, total = torch.empty_like(logits), logits.new_zeros((), dtype=torch.float32)
+        for part, label, grad_part in zip(*(rows.split(POSITIONS) for rows in (logits, labels, grad)), strict=True):
+            kept = (label >= 0)[:, None]
+            label = label.clamp(min=0)[:, None]
+            log_softmax = part.log_softmax(dim=-1, dtype=torch.float32)
+            total -= log_softmax.gather(1, label).masked_fill(~kept, 0.0).sum()
+            softmax = log_softmax.exp_()
+            torch.mul(softmax.scatter_add_(1, label, softmax.new_full(label.shape, -1.0)), kept, out=grad_part)
+        ctx.save_for_backward(grad)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        (grad,) = ctx.saved_tensors
+        return grad * upstream, None
