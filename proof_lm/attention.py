@@ -62,19 +62,23 @@ def blocked_causal_attention(
     weights = np.zeros((*leading, time, time), query.dtype) if with_weights else None
     reach = np.vecdot(query, query) * np.maximum.accumulate(np.vecdot(key, key), axis=-1)  # scores^2 are no larger
     calm = reach < (np.log(np.finfo(query.dtype).max) / 4) ** 2  # (..., T), far from where exp overflows
+    all_calm = calm.all()
+    room = np.empty(hidden.shape[0] * time, np.result_type(query, key))  # for the scores of one block
+    ones = np.ones((time, 1), room.dtype)
     for head in np.ndindex(*leading):
         keys = np.ascontiguousarray(key[head].T)  # (d_h, T)
         for start in range(0, time, block):
-            rows, seen = slice(start, start + block), slice(0, start + block)  # keys up to the last query
-            scores = query[head][rows] @ keys[:, seen]  # (block, S)
-            diagonal = scores[:, start:]  # the only part that needs a mask
-            np.copyto(diagonal, -np.inf, where=hidden[: len(diagonal), : len(diagonal)])
-            if not calm[head][rows].all():
+            end = min(start + block, time)
+            rows, seen, length = slice(start, end), slice(0, end), end - start  # keys up to the last query
+            scores = room[: length * end].reshape(length, end)
+            np.matmul(query[head][rows], keys[:, seen], out=scores)
+            np.copyto(scores[:, start:], -np.inf, where=hidden[:length, :length])  # no other part needs a mask
+            if not all_calm:
                 peak = scores.max(axis=-1, keepdims=True)
                 scores -= np.where(calm[head][rows, None] | (peak == -np.inf), 0.0, peak)
             np.exp(scores, out=scores)
-            total = scores.sum(axis=-1, keepdims=True)
-            total = np.where(total == 0.0, 1.0, total)
+            total = scores @ ones[seen]  # (length, 1), a sum over keys
+            total[total == 0.0] = 1.0
             np.divide(scores @ value[head][seen], total, out=attended[head][rows])
             if with_weights:
                 np.divide(scores, total, out=weights[head][rows, seen])
