@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from proof_lm.rotary import turn_
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from proof_lm.model import DecoderConfig, ProofLM, TransformerDecoderBlock
 
 ACTIVATIONS = (nn.GELU, nn.ReLU, nn.SiLU)
+ROOM = 128  # steps by which a reader's memory grows: the more room between the keys of a head, the slower they are read
 KNOWN = (nn.Embedding, nn.Linear, nn.LayerNorm, nn.Identity, nn.Dropout, nn.ModuleList, *ACTIVATIONS)
 
 
@@ -40,13 +42,14 @@ class KVCache:
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Evaluation mode for a while; each module gets its own mode back, whatever happens."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
+    in_training = [module for module in model.modules() if module.training]
+    for module in in_training:
+        module.training = False
     try:
         yield
     finally:
-        for module, mode in modes:
-            module.training = mode
+        for module in in_training:
+            module.training = True
 
 
 @contextmanager
@@ -61,33 +64,37 @@ def without_onednn() -> Iterator[None]:
 
 
 def choose_token(
-    logits: Tensor, temperature: float, top_k: int | None, top_p: float | None, generator: torch.Generator
+    logits: Tensor, temperature: float, top_k: int | None, top_p: float | None, points: Tensor | None
 ) -> Tensor:
-    """One token for each row: logits (B, V) -> (B,). Raises ValueError unless logits are finite."""
+    """One token for each row: logits (B, V) -> (B,). Raises ValueError unless logits are finite.
+
+    points (B, 1), float64 on the CPU and uniform in [0, 1), say where each row's draw falls; at temperature 0 None.
+    """
     if not math.isfinite(logits.sum()):
         raise ValueError("logits: expected finite numbers, got NaN or infinity; the weights have diverged")
     if temperature == 0:
         return logits.argmax(dim=-1)
-    logits = logits.float().cpu()  # the same draw on every device
-    weights = (logits / max(temperature, 1e-30)).softmax(dim=-1)  # below 1e-30 logits might overflow
+    logits = logits.to("cpu", torch.float32)  # the same draw on every device
+    if temperature != 1:
+        logits = logits / max(temperature, 1e-30)  # below that they might overflow
+    weights = logits.softmax(dim=-1)
     if top_k is None and top_p is None:
-        return _draw(weights, generator)
+        return _draw(weights, points)
     weights, ids = weights.sort(dim=-1, descending=True, stable=True)  # of equals the lowest id first
     weights = weights[:, :top_k]  # (B, min(k, V))
     if top_p is not None:
         likelier = weights.cumsum(dim=-1) - weights  # what the tokens before this one weigh
         weights = weights.masked_fill(likelier >= top_p * weights.sum(dim=-1, keepdim=True), 0.0)
-    return ids.gather(-1, _draw(weights, generator)[:, None]).squeeze(-1)
+    return ids.gather(-1, _draw(weights, points)[:, None]).squeeze(-1)
 
 
-def _draw(weights: Tensor, generator: torch.Generator) -> Tensor:
+def _draw(weights: Tensor, points: Tensor) -> Tensor:
     """An index of each row (B, n) with probability in proportion to its weight: (B,).
 
-    One uniform number a row, looked up in the running sum; weights of zero are never met.
+    Each row's point is looked up in the running sum; weights of zero are never met.
     """
     reached = weights.cumsum(dim=-1, dtype=torch.float64)
-    point = torch.rand(len(weights), 1, dtype=torch.float64, generator=generator) * reached[:, -1:]
-    return torch.searchsorted(reached, point, right=True).squeeze(-1)
+    return torch.searchsorted(reached, points * reached[:, -1:], right=True).squeeze(-1)
 
 
 def has_only_known_parts(model: nn.Module) -> bool:
@@ -108,57 +115,55 @@ def token_reader(model: ProofLM, cache: list[KVCache]) -> Callable[[Tensor], Ten
     calls, and what depends on no token once. It goes on from copies, with keys that lie transposed as a single query
     reads them fastest, and leaves the cache as it is. For use in `torch.inference_mode`.
     """
-    config, memory, position = model.config, cache[0].memory, cache[0].length
-    shape = (len(cache), len(memory), config.n_heads)
-    keys = memory.new_empty(*shape, config.head_width, config.context_length)  # (L, B, h, d_h, context)
-    values = memory.new_empty(*shape, config.context_length, config.head_width)
-    for layer, old in enumerate(cache):
-        old_keys, old_values = old.memory.narrow(3, 0, position).unbind(1)
-        keys[layer, ..., :position], values[layer, ..., :position, :] = old_keys.mT, old_values
-    all_keys, all_values = keys.flatten(1, 2), values.flatten(1, 2)  # (L, B h, ...)
-    turns = None if config.position == "learned" else torch.view_as_complex(model.rotations)
-    blocks = [_block_reader(block, memory, turns is not None) for block in model.blocks]
+    position, embedding, position_embedding = cache[0].length, model.token_embedding.weight, model.position_embedding
+    old = torch.stack([block.memory.narrow(3, 0, position) for block in cache])  # (L, B, 2, h, S, d_h)
+    keys, values = old[:, :, 0].mT, old[:, :, 1]  # (L, B, h, d_h, S) and (L, B, h, S, d_h)
+    turns = None if model.rotations is None else torch.view_as_complex(model.rotations).unbind()
+    blocks = [_block_reader(block, old.shape[1]) for block in model.blocks]
     final_norm, head = _norm(model.final_norm), _affine(model.lm_head)
-    embedding, position_embedding = model.token_embedding.weight, model.position_embedding
 
     def read(token_ids: Tensor) -> Tensor:
-        nonlocal position
-        x = embedding[token_ids]  # (B, d)
+        nonlocal position, keys, values
+        if position == keys.shape[-1]:
+            room = ROOM - position % ROOM
+            keys, values = F.pad(keys, (0, room)), F.pad(values, (0, 0, 0, room))
+        x = embedding.index_select(0, token_ids)  # (B, d)
         if position_embedding is not None:
             x = x + position_embedding.weight[position]
         turn = None if turns is None else turns[position]  # (d_h / 2,)
-        places = zip(keys.select(-1, position), values.select(-2, position), strict=True)  # (B, h, d_h) each
+        places = keys.select(-1, position), values.select(-2, position)  # (L, B, h, d_h) each
         position += 1
-        seen = zip(all_keys.narrow(-1, 0, position), all_values.narrow(-2, 0, position), strict=True)  # with this token
-        for block, place, steps in zip(blocks, places, seen, strict=True):
-            x = block(x, turn, place, steps)
+        seen = keys.narrow(-1, 0, position).flatten(1, 2), values.narrow(-2, 0, position).flatten(1, 2)  # (L, B h, ...)
+        for block, *where in zip(blocks, *(part.unbind() for part in (*places, *seen)), strict=True):
+            x = block(x, turn, *where)
         return head(final_norm(x))
 
     return without_onednn()(read) if embedding.dtype == torch.float32 else read  # half precision needs it
 
 
-def _block_reader(block: TransformerDecoderBlock, memory: Tensor, turns: bool) -> Callable[..., Tensor]:
-    """A block for one token of each row: x (B, d), its turn, the places of its key and value, all keys and values."""
-    B, _, h, _, head_width = memory.shape
-    parts = memory.new_empty(B, 3, h, head_width)  # written anew for each token; what follows are views
-    qkv, (query, key, value) = parts.view(B, -1), parts.unbind(1)
-    turn_both = _turner(parts[:, :2]) if turns else None
-    scale = memory.new_ones(3, block.d_model)
-    scale[0] = head_width**-0.5  # of queries, so that scores need not be divided
-    weight, bias = _weights(block.attention.qkv, scale.flatten())
-    up, activation = _affine(block.mlp.up), block.mlp.activation.forward
+def _block_reader(block: TransformerDecoderBlock, B: int) -> Callable[..., Tensor]:
+    """A block for one token of each row: x (B, d), its turn, the places of its key and value, all keys, all values."""
+    d, h, d_ff = block.d_model, block.attention.num_heads, block.mlp.up.out_features
+    new_empty = block.mlp.up.weight.new_empty  # written anew for each token; what stands beside them are views
+    parts, turned, attended = new_empty(B, 3, h, d // h), new_empty(2, B, h, d // h), new_empty(B * h, 1, d // h)
+    qkv, value, merged = parts.view(B, -1), parts[:, 2], attended.view(B, -1)
+    query, key = turned[0].view_as(attended), turned[1]
+    turn_both = _turner(parts[:, :2].transpose(0, 1), turned)
+    scale = parts.new_ones(3, d)
+    scale[0] = (d // h) ** -0.5  # of queries, so that scores need not be divided
+    to_qkv, up = _affine(block.attention.qkv, qkv, scale.flatten()), _affine(block.mlp.up, new_empty(B, d_ff))
     add_attended, add_activated = _affine_onto(block.attention.out), _affine_onto(block.mlp.down)
-    norm1, norm2 = _norm(block.norm1), _norm(block.norm2)
+    norm1, norm2, activation = _norm(block.norm1), _norm(block.norm2), block.mlp.activation.forward
 
-    def attend(x: Tensor, turn: Tensor | None, place: tuple, steps: tuple) -> Tensor:
-        torch.mm(x, weight, out=qkv).add_(bias)
-        if turn_both is not None:
-            turn_both(turn)
-        place[0].copy_(key)
-        place[1].copy_(value)
-        keys, values = steps
-        scores = torch.bmm(query.reshape(B * h, 1, head_width), keys)  # (B h, 1, S)
-        return torch.bmm(scores.softmax(dim=-1), values).view(B, -1)
+    def attend(x: Tensor, turn: Tensor | None, *where: Tensor) -> Tensor:
+        place_of_key, place_of_value, keys, values = where
+        to_qkv(x)
+        turn_both(turn)
+        place_of_key.copy_(key)
+        place_of_value.copy_(value)
+        weights = torch.bmm(query, keys).softmax(dim=-1)  # (B h, 1, S)
+        torch.bmm(weights, values, out=attended)
+        return merged
 
     def post_norm(x: Tensor, *where: Any) -> Tensor:
         x = norm1(add_attended(x, attend(x, *where)))
@@ -171,22 +176,29 @@ def _block_reader(block: TransformerDecoderBlock, memory: Tensor, turns: bool) -
     return post_norm if block.norm == "post" else pre_norm
 
 
-def _turner(heads: Tensor) -> Callable[[Tensor], object]:
-    """`turn_` for heads that stay in their place."""
-    if heads.dtype not in (torch.float32, torch.float64):
-        return lambda turn: turn_(heads, turn)
-    return torch.view_as_complex(heads.unflatten(-1, (-1, 2))).mul_
+def _turner(heads: Tensor, turned: Tensor) -> Callable[[Tensor | None], object]:
+    """A function that writes heads times a turn into turned, of the same shape; by None nothing turns."""
+
+    def turn_copy(turn: Tensor | None) -> None:
+        turned.copy_(heads)
+        if turn is not None:
+            turn_(turned, turn)
+
+    if heads.dtype != torch.float32 or heads.shape[-1] % 2:
+        return turn_copy
+    pairs, turned_pairs = (torch.view_as_complex(part.unflatten(-1, (-1, 2))) for part in (heads, turned))
+    return lambda turn: turn_copy(None) if turn is None else torch.mul(pairs, turn, out=turned_pairs)  # in one step
 
 
 def _weights(layer: nn.Linear, scale: Tensor | float = 1.0) -> tuple[Tensor, Tensor | float]:
     """Weight, copied to lie by input, with which products of few rows are faster, and bias; outputs times scale."""
-    weight = (layer.weight.t() * scale).contiguous()
+    weight = layer.weight.t().clone(memory_format=torch.contiguous_format).mul_(scale)
     return weight, 0.0 if layer.bias is None else layer.bias * scale
 
 
-def _affine(layer: nn.Linear) -> Callable[[Tensor], Tensor]:
-    weight, bias = _weights(layer)
-    return lambda x: torch.mm(x, weight).add_(bias)  # faster than addmm, which spreads the bias first
+def _affine(layer: nn.Linear, out: Tensor | None = None, scale: Tensor | float = 1.0) -> Callable[[Tensor], Tensor]:
+    weight, bias = _weights(layer, scale)
+    return lambda x: torch.mm(x, weight, out=out).add_(bias)  # faster than addmm, which spreads the bias first
 
 
 def _affine_onto(layer: nn.Linear) -> Callable[[Tensor, Tensor], Tensor]:

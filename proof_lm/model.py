@@ -8,6 +8,7 @@ are Unsupervised Multitask Learners" (2019) for layout and initialisation; Su et
 import json
 import math
 from dataclasses import KW_ONLY, asdict, dataclass, replace
+from itertools import repeat
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -331,10 +332,12 @@ class ProofLM(nn.Module):
             generator.set_state(torch.get_rng_state())
         context, (B, T) = self.config.context_length, token_ids.shape
         tokens = F.pad(token_ids.long(), (0, max_new_tokens))  # (B, T + max_new_tokens)
+        steps = max_new_tokens if temperature else 0
+        points = torch.rand(steps, B, 1, dtype=torch.float64, generator=generator).unbind() or repeat(None)
         with evaluating(self), torch.inference_mode():
             cache = self.new_cache(B) if use_cache else None
             by_token, read_token = has_only_known_parts(self), None
-            for end in range(T, tokens.shape[1]):
+            for end, point in zip(range(T, tokens.shape[1]), points, strict=False):  # greedy needs no points
                 if not cache or end > context:
                     logits = self._last_logits(tokens[:, max(0, end - context) : end])
                 elif by_token and cache[0].length:
@@ -342,7 +345,7 @@ class ProofLM(nn.Module):
                     logits = read_token(tokens[:, end - 1])
                 else:
                     logits = self._last_logits(tokens[:, cache[0].length : end], cache)  # what is not read yet
-                tokens[:, end] = choose_token(logits, temperature, top_k, top_p, generator)
+                tokens[:, end] = choose_token(logits, temperature, top_k, top_p, point)
         return tokens
 
     def save(self, path: str | PathLike) -> None:

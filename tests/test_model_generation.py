@@ -131,8 +131,8 @@ def test_top_k_of_the_vocabulary_and_beyond_cut_nothing():
 
 def choices(logits, draws=400, temperature=1.0, top_k=None, top_p=None):
     """How often each token is chosen from logits (1, V)."""
-    generator = torch.Generator().manual_seed(3)
-    drawn = generation.choose_token(logits.expand(draws, -1), temperature, top_k, top_p, generator)
+    points = torch.rand(draws, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    drawn = generation.choose_token(logits.expand(draws, -1), temperature, top_k, top_p, points)
     return Counter(drawn.tolist())
 
 
@@ -208,6 +208,12 @@ ODD = replace(SMALL, position="learned", n_heads=3, d_model=9)  # a head width t
 @each_variant
 def test_reading_one_token_computes_what_the_modules_compute(config, dtype, start):
     check_token_reader(lively(config).to(dtype), start)
+
+
+@pytest.mark.parametrize("start", [0, 3, 4])
+def test_a_readers_memory_grows_as_it_fills(monkeypatch, start):
+    monkeypatch.setattr(generation, "ROOM", 3)
+    check_token_reader(lively(), start)
 
 
 @pytest.mark.parametrize("change", [lambda model: None, without_biases], ids=["odd heads", "no biases"])
