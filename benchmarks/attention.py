@@ -14,6 +14,7 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 import argparse
 import subprocess
 import sys
+from collections.abc import Callable
 
 import measure  # unsets what would slow down NumPy, so it comes before NumPy
 import numpy as np
@@ -39,22 +40,38 @@ def einsum_attention(query: np.ndarray, key: np.ndarray, value: np.ndarray) -> n
     return np.einsum("hqk,hkd->hqd", weights, value)
 
 
-def torch_layer(hidden: torch.Tensor, weights: list[torch.Tensor]) -> torch.Tensor:
-    """Projections, fused attention and output projection: (T, d) -> (T, d)."""
+def fused(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, None]:
+    """torch's own kernel, which never writes the weights: (h, T, d_h) -> (h, T, d_h)."""
+    return F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0], None
+
+
+def written_out(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """What torch takes to return the weights (h, T, T) as well, as ours does."""
+    heads, time, head_width = q.shape
+    future = q.new_full((time, time), -torch.inf).triu(1)
+    scores = torch.baddbmm(future.expand(heads, time, time), q, k.mT, alpha=head_width**-0.5)
+    weights = scores.softmax(dim=-1)
+    return weights @ v, weights
+
+
+def torch_layer(attention: Callable, hidden: torch.Tensor, weights: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """Projections, attention and output projection: (T, d) -> (T, d), and the weights if attention has them."""
     wq, wk, wv, wo = weights
     q, k, v = ((hidden @ weight).view(len(hidden), HEADS, -1).transpose(0, 1) for weight in (wq, wk, wv))
-    attended = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
-    return attended.transpose(0, 1).reshape(hidden.shape) @ wo
+    attended, attention_weights = attention(q, k, v)
+    return attended.transpose(0, 1).reshape(hidden.shape) @ wo, attention_weights
 
 
 def attention(rounds: int) -> str:
     rows = [[f"T = {time}", *(f"{ratio:.2f}" for ratio in against_torch(time, rounds))] for time in (256, 512, 1024)]
-    return measure.table(["torch's time over ours", "multi-head layer", "attention", "blocked", "einsum"], rows)
+    layers = ["layer", "layer, torch with weights"]
+    return measure.table(["torch's time over ours", *layers, "attention", "blocked", "einsum"], rows)
 
 
 @torch.inference_mode()
 def against_torch(time: int, rounds: int) -> list[float]:
-    """Ratios for the layer, plain attention, blocked attention and the einsum, after a look that they agree."""
+    """Ratios for the layer, the same beside a torch that returns weights too, plain attention, blocked attention and
+    the einsum, after a look that they agree."""
     rng = np.random.default_rng(41)
     arrays = rng.normal(size=(3, HEADS, time, WIDTH // HEADS)).astype(np.float32)
     hidden = rng.normal(size=(time, WIDTH)).astype(np.float32)
@@ -63,18 +80,21 @@ def against_torch(time: int, rounds: int) -> list[float]:
     torch_hidden, torch_weights = torch.from_numpy(hidden), [torch.from_numpy(weight) for weight in weights]
     runs = {
         "torch": lambda: F.scaled_dot_product_attention(*tensors, is_causal=True)[0].numpy(),
-        "torch layer": lambda: torch_layer(torch_hidden, torch_weights).numpy(),
+        "torch layer": lambda: torch_layer(fused, torch_hidden, torch_weights)[0].numpy(),
+        "torch layer with weights": lambda: torch_layer(written_out, torch_hidden, torch_weights)[0].numpy(),
         "layer": lambda: multi_head_attention(hidden, *weights, HEADS)[0],
         "plain": lambda: causal_attention(*arrays)[0],
         "blocked": lambda: blocked_causal_attention(*arrays, with_weights=False)[0],
         "einsum": lambda: einsum_attention(*arrays),
     }
-    np.testing.assert_allclose(runs["layer"](), runs["torch layer"](), atol=1e-4)
+    layers = ("torch layer", "torch layer with weights")
+    for name in layers:
+        np.testing.assert_allclose(runs["layer"](), runs[name](), atol=1e-4)
     for name in ("plain", "blocked", "einsum"):
         np.testing.assert_allclose(runs[name](), runs["torch"](), atol=1e-5)
     seconds = measure.medians(runs, rounds)
-    layer = seconds["torch layer"] / seconds["layer"]
-    return [layer, *(seconds["torch"] / seconds[name] for name in ("plain", "blocked", "einsum"))]
+    ratios = [seconds[name] / seconds["layer"] for name in layers]
+    return [*ratios, *(seconds["torch"] / seconds[name] for name in ("plain", "blocked", "einsum"))]
 
 
 def gradients(rounds: int, width: int = 32) -> str:
