@@ -33,11 +33,12 @@ hint = progress = solution = verify = show = check
 TOP = '''"""ProofLM while a submission is graded."""
 
 from importlib import import_module
+from importlib.util import find_spec
 
 
 def __getattr__(name):
-    if name.startswith("__"):
-        raise AttributeError(name)
+    if name.startswith("__") or find_spec(f"proof_lm.{{name}}"):
+        raise AttributeError(name)  # for `from proof_lm import model` a sign to import it
     for module in {open!r}:
         found = import_module(f"proof_lm.{{module}}")
         if hasattr(found, name):

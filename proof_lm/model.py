@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from proof_lm import bfloat16
+from proof_lm.bfloat16 import CausalAttention, CrossEntropy, pays_for
 from proof_lm.generation import KVCache, choose_token, evaluating, has_only_known_parts, token_reader
 from proof_lm.rotary import TurnedQKV, at_least_float32, rotations
 
@@ -106,8 +106,8 @@ class CausalSelfAttention(nn.Module):
         head_width = d // self.num_heads
         qkv = self.qkv(x).view(B, T, 3, self.num_heads, head_width)
         turns = positions if positions is None or positions.dim() > 1 else rotations(positions, head_width)
-        if cache is None and bfloat16.pays_for(qkv) and not (self.dropout and self.training):
-            return self.out(bfloat16.CausalAttention.apply(qkv, turns).view(B, T, d))
+        if cache is None and pays_for(qkv) and not (self.dropout and self.training):
+            return self.out(CausalAttention.apply(qkv, turns).view(B, T, d))
         if turns is None:
             q, k, v = (part.transpose(1, 2) for part in qkv.unbind(2))  # (B, h, T, d_h) each
         else:
@@ -199,8 +199,8 @@ def masked_cross_entropy(logits: Tensor, labels: Tensor, loss_mask: Tensor | Non
     _check_ids("labels", labels.masked_fill(~loss_mask, 0), logits.shape[-1])
     labels = labels.long().masked_fill(~loss_mask, IGNORED).flatten()  # (B T,)
     logits = logits.flatten(0, -2)  # (B T, V)
-    if bfloat16.pays_for(logits) and not torch.compiler.is_compiling():  # which needs no help to keep parts in cache
-        total = bfloat16.CrossEntropy.apply(logits, labels)
+    if pays_for(logits) and not torch.compiler.is_compiling():  # which needs no help to keep parts in cache
+        total = CrossEntropy.apply(logits, labels)
     else:
         total = F.cross_entropy(at_least_float32(logits), labels, ignore_index=IGNORED, reduction="sum")
     return total / loss_mask.sum().clamp(min=1)

@@ -31,9 +31,21 @@ def test_a_worker_imports_neither_nbgrader_nor_torch_nor_the_command_line():
 def test_what_is_imported_before_a_notebook_runs_is_of_its_edition(name):
     policy = walls(Policy(), withheld(name))
     (package,) = policy.read_only_paths
-    own = [module.split(".")[1:] for module in policy.preload if module.startswith("proof_lm.")]
-    assert ["probes", "run"] in own and ["checks"] in own
-    assert all(package.joinpath(*parts).with_suffix(".py").is_file() for parts in own)
+    own = [module.split(".", 1)[1] for module in policy.preload if module.startswith("proof_lm.")]
+    assert "probes.run" in own and "checks" in own
+    failures = _failures(package, [f"import proof_lm.{module}" for module in own])
+    failures += _failures(package, [f"from proof_lm import {module}" for module in own if "." not in module])
+    unavailable = [f"proof_lm.{module} is not available" for module in withheld(name)]
+    assert all(any(reason in failure for reason in unavailable) for failure in failures), failures
+
+
+def _failures(package: Path, statements: list[str]) -> list[str]:
+    """What these raise in a process that sees the edition alone."""
+    code = f"import sys\nsys.path.insert(0, {str(package.parent)!r})\n"
+    for statement in statements:
+        code += f"try:\n    {statement}\nexcept ImportError as error:\n    print(error)\n"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
 
 
 def test_threads_that_ask_at_once_share_one_edition():
