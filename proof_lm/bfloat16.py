@@ -49,6 +49,7 @@ class CausalAttention(torch.autograd.Function):
         grad_q, grad_k, grad_v = grad.flatten(1, 2)
         torch.bmm(weights.mT, upstream, out=grad_v)
         grad_weights = upstream @ (v * v.shape[-1] ** -0.5).mT  # with the factor of the scores, as all is linear in it
+        # private to torch, which is pinned: written out it takes two more passes over all weights
         grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)
         torch.bmm(grad_scores, k, out=grad_q)
         torch.bmm(grad_scores.mT, q, out=grad_k)
