@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import dask
 from distributed import Client, Future, LocalCluster, as_completed
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
+from distributed.utils import silence_logging_cmgr
 
 from grading.assignment import AssignmentError
 from grading.grade import Prepared, Task, prepare, run
@@ -143,7 +144,7 @@ def cluster(scheduler: str = "", workers: int = 0) -> Iterator[Client]:
         "distributed.worker.multiprocessing-method": METHOD,
         **FORGETFUL,
     }
-    with dask.config.set(settings):
+    with dask.config.set(settings), silence_logging_cmgr(logging.CRITICAL):  # a Step says what became of a submission
         if scheduler:
             with _join(scheduler) as client:
                 yield client

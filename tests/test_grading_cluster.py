@@ -53,3 +53,16 @@ def test_make_passes_the_scheduler_on():
     make = ["make", "-n", "grade", "SCHEDULER=tcp://head:8786", "-o", "gradebook.db", "-o", ".venv/.installed"]
     done = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, env=os.environ)
     assert "--scheduler 'tcp://head:8786'" in done.stdout
+
+
+def test_what_dask_logs_of_its_own_is_not_shown_while_a_class_is_run(cluster):
+    """For instance that a result must be fetched anew when its worker is killed just after it was done."""
+    grading = (
+        "import logging, sys\n"
+        "from grading.engine import cluster\n"
+        "with cluster(sys.argv[1]):\n"
+        "    logging.getLogger('distributed.client').warning('fetched anew')\n"
+    )
+    command = [sys.executable, "-c", grading, cluster[0]]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stderr == ""
