@@ -43,9 +43,13 @@ def hand_in(folder: Path, student: str, text: str) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Of every command that is timed: one thread a process on both sides, programs found beside this interpreter."""
+    """Of every command that is timed: one thread a process on both sides, programs found beside this interpreter.
+
+    Both keep the bytecode of what they import, as they do unless told not to: else each start compiles it anew.
+    """
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    return os.environ | {"OMP_NUM_THREADS": "1", "PATH": path, "PYTHONPATH": str(ROOT)}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"OMP_NUM_THREADS": "1", "PATH": path, "PYTHONPATH": str(ROOT)}
 
 
 def private_bytes(process: psutil.Process) -> int:

@@ -2,7 +2,8 @@
 
 import sys
 
-sys.modules.setdefault("rfc3987_syntax", None)  # builds dozens of parsers at import, for a format no notebook has
+for slow in ("rfc3987_syntax", "rfc3986_validator", "isoduration"):  # jsonschema's, for formats no notebook has
+    sys.modules.setdefault(slow, None)
 
 
 def __getattr__(name: str):
