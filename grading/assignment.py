@@ -9,7 +9,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from grading.exercise import Exercise
-from grading.exercises import exercises, withheld
+from grading.exercises import WITHHELD, exercises
 
 TESTS = "-tests"  # a test cell's grade_id is the exercise's id and this, with "_" for "." (nbgrader allows no dot)
 
@@ -48,7 +48,7 @@ class Assignment:
     @cached_property
     def withheld(self) -> tuple[str, ...]:
         """Modules of proof_lm that hold answers to this set and cannot be imported while it is graded."""
-        return withheld(self.name)
+        return WITHHELD[self.name]
 
     @cached_property
     def exercises(self) -> dict[str, Exercise]:

@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from grading.console import console, errors, stop
 from grading.grade import prepare
 from grading.nbgrader_classes import SafeAutograde, configuration, course, disk_trouble
 from grading.record import GradebookError
-from grading.sandbox import SandboxError
 from grading.scores import Score, scores
 from grading.store import Store
 
@@ -26,33 +26,35 @@ def grade(root: Path, name: str, students: str, scheduler: str, workers: int, qu
     with imports_kept():
         from grading.engine import ClusterError, Step, cluster, run_class  # half a second that regrade need not wait
 
-    converter = _converter(root, name, students, unsafe_no_sandbox=unsafe)
-    started, steps = time.monotonic(), []
+    converter = _converter(root, name, students, unsafe_no_sandbox=unsafe, stored_only=True)
+    started, judging, steps = time.monotonic(), 0.0, []
     try:
-        converter.expect_gradebook()
-        tasks = converter.tasks()
-        store = Store(root.resolve())
-        if all(store.get(prepare(task).key) for task in tasks):  # then no worker need be started
-            steps = [Step(task.student, reused=True) for task in tasks]
-        else:
-            with cluster(scheduler, workers) as client, report.progress(f"{name} run", len(tasks), quiet) as advance:
-                for step in run_class(tasks, store, client):
-                    steps.append(step)
-                    advance(bool(step.failure))
-        ran = time.monotonic()
-        failed = {step.student: f"not graded: {step.failure}" for step in steps if step.failure}
-        converter.lost = {step.student: step.failure for step in steps if step.poison}
-        converter.coursedir.student_id_exclude = ",".join(set(failed) - set(converter.lost))
-        table = _record(converter, quiet)
-        seconds = {"run": ran - started, "record": time.monotonic() - ran}
+        tasks, store = converter.tasks(), Store(root.resolve())
+        with converter.recording() as record, report.progress(name, len(tasks), quiet) as advance, ExitStack() as stack:
+            if all(store.get(prepare(task).key) for task in tasks):  # then no worker need be started
+                done = ((prepared, Step(prepared.task.student, reused=True)) for prepared in map(prepare, tasks))
+            else:
+                done = run_class(tasks, store, stack.enter_context(cluster(scheduler, workers)))
+            for prepared, step in done:
+                if step.poison:
+                    converter.lost[step.student] = step.failure
+                if step.poison or not step.failure:
+                    began = time.thread_time()
+                    record(prepared)
+                    judging += time.thread_time() - began
+                steps.append(step)
+                advance(bool(step.failure))
+        seconds = {"all": time.monotonic() - started, "judging": judging}
         report.keep_record(root.resolve(), name, steps, tasks[0].seed if tasks else 0, converter.policy, seconds)
-    except (AssignmentError, ClusterError, GradebookError, SandboxError) as error:
+    except (AssignmentError, ClusterError, NbGraderException) as error:
         stop(str(error))
     except OSError as error:
         stop(disk_trouble(error))
     except KeyboardInterrupt:
         errors.print(f"stopped; {len(steps)} submissions are run and kept, the same command goes on from there")
         raise typer.Exit(130) from None
+    failed = {step.student: f"not graded: {step.failure}" for step in steps if step.failure}
+    table = _scores(converter)
     (report.as_json if quiet else report.table)(name, table, converter.graded, failed)
     return len(failed)
 
@@ -61,7 +63,8 @@ def regrade(root: Path, name: str, students: str, as_json: bool) -> None:
     """Judge one problem set again from what is stored, and say whose points changed."""
     converter = _converter(root, name, students, stored_only=True)
     before = {score.student: score for score in _scores(converter)}
-    after = [score for score in _record(converter, as_json) if score.student in converter.graded]
+    _judge(converter, as_json)
+    after = [score for score in _scores(converter) if score.student in converter.graded]
     changed = [(before.get(score.student), score) for score in after if score != before.get(score.student)]
     if as_json:
         print(json.dumps({"assignment": name, "changed": [[o and asdict(o), asdict(n)] for o, n in changed]}))
@@ -104,16 +107,19 @@ def _converter(root: Path, name: str, students: str, **options: bool) -> SafeAut
     return converter
 
 
-def _record(converter: SafeAutograde, quiet: bool) -> list[Score]:
-    """Judge and write the gradebook; the scores of those that were asked for."""
-    converter.stored_only = True
-    with report.progress(f"{converter.coursedir.assignment_id} judge", len(converter.students()), quiet) as advance:
-        converter.reporting = lambda _: advance(False)
-        try:
-            converter.start()
-        except NbGraderException as error:
-            stop(str(error))
-    return _scores(converter)
+def _judge(converter: SafeAutograde, quiet: bool) -> None:
+    """Judge what is stored of each submission, and write the gradebook."""
+    try:
+        tasks = converter.tasks()
+        with (
+            converter.recording() as record,
+            report.progress(converter.coursedir.assignment_id, len(tasks), quiet) as advance,
+        ):
+            for task in tasks:
+                record(prepare(task))
+                advance(False)
+    except (AssignmentError, NbGraderException) as error:
+        stop(str(error))
 
 
 def _scores(converter: SafeAutograde) -> list[Score]:

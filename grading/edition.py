@@ -1,22 +1,20 @@
 """The edition of proof_lm that a submission sees while it is graded: probes, and nothing that holds an answer."""
 
-import compileall
-import py_compile
 import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from importlib.util import find_spec
 from multiprocessing.util import Finalize
 from pathlib import Path
 from threading import Lock, Thread
 from types import MappingProxyType
 
-import proof_lm
 from grading.sandbox import Policy
 from grading.store import key_of
 
-PACKAGE = Path(proof_lm.__file__).parent
+PACKAGE = Path(find_spec("proof_lm").origin).parent  # without importing NumPy with it
 WITHHELD_MODULE = """raise ImportError(
     "proof_lm.{name} is not available while this problem set is graded; write what you need in the notebook"
 )
@@ -90,6 +88,9 @@ def _make(withheld: tuple[str, ...]) -> Path:
 
 
 def _compile(holder: Path) -> None:
+    import compileall
+    import py_compile
+
     compileall.compile_dir(holder, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
     _open_to_all(holder)
 

@@ -48,7 +48,11 @@ class Step:
     isolation: str = ""
 
 
-def run_class(tasks: Iterable[Task], store: Store, client: Client) -> Iterator[Step]:
+Done = tuple[Prepared | None, Step]  # nothing is prepared where intake failed
+Waiting = tuple[Prepared | None, Step | None]
+
+
+def run_class(tasks: Iterable[Task], store: Store, client: Client) -> Iterator[Done]:
     """Run every submission that the store does not know yet, and yield each as it is done.
 
     Only records in the store count as done, so an interrupted call goes on where it stopped. A submission whose
@@ -61,12 +65,9 @@ def run_class(tasks: Iterable[Task], store: Store, client: Client) -> Iterator[S
         if step.poison:
             suspects.append(prepared)
         else:
-            yield step
+            yield prepared, step
     for suspect in suspects:
-        yield from (step for _, step in _fly([(suspect, None)], store, client, 1, name="alone-"))
-
-
-Waiting = tuple[Prepared | None, Step | None]
+        yield from _fly([(suspect, None)], store, client, 1, name="alone-")
 
 
 def _prepared(tasks: Iterable[Task], store: Store) -> Iterator[Waiting]:
@@ -82,9 +83,7 @@ def _prepared(tasks: Iterable[Task], store: Store) -> Iterator[Waiting]:
         yield prepared, Step(task.student, reused=True) if store.get(prepared.key) is not None else None
 
 
-def _fly(
-    waiting: Iterable[Waiting], store: Store, client: Client, room: int, name: str = ""
-) -> Iterator[tuple[Prepared | None, Step]]:
+def _fly(waiting: Iterable[Waiting], store: Store, client: Client, room: int, name: str = "") -> Iterator[Done]:
     """Run what waits with at most `room` of it sent to the cluster at a time."""
     waiting, flying, landed = iter(waiting), {}, as_completed(with_results=False)
     while True:

@@ -10,6 +10,8 @@ import json
 import os
 import stat
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -24,12 +26,12 @@ from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import parse_utc
-from traitlets import Any, Bool, Dict, Instance, Int
+from traitlets import Bool, Dict, Instance, Int
 from traitlets.config import Config, PyFileConfigLoader
 
 from grading.assignment import Assignment, AssignmentError
 from grading.execute import Limits
-from grading.grade import Graded, Task, finish, nothing_ran, prepare, run
+from grading.grade import Graded, Prepared, Task, finish, nothing_ran, prepare, run
 from grading.record import GradebookError, Recorder, open_gradebook
 from grading.sandbox import Policy, SandboxError
 from grading.store import Store, write_atomically
@@ -58,39 +60,44 @@ class SafeAutograde(Autograde):
 
     lost = Dict(help="Why a student's run has no answers, by student: these get no points, with the reason.")
     graded = Dict(help="What became of each submission, by student: the notes of its intake.")
-    reporting = Any(None, help="Called with each student who is done with.")
 
     def start(self) -> None:
         """Grade and record every submission that the command names. Raises NbGraderException with one line."""
+        with self.recording() as record:
+            for task in (tasks := self.tasks()):
+                record(prepare(task))
+        if not tasks:
+            where = f"{self.coursedir.submitted_directory}/{self.coursedir.student_id}/{self.coursedir.assignment_id}"
+            self._fail(f"nothing to grade in {where}")
+
+    @contextmanager
+    def recording(self) -> Iterator[Callable[[Prepared], None]]:
+        """With the gradebook open, a function that judges a submission and records it; one not run yet it runs.
+
+        A gradebook that could not be written is found at once rather than after hours of running. What goes wrong
+        within, on either side, is raised as NbGraderException with one line.
+        """
+        root = Path(self.coursedir.root)
+        store = Store(root)
         try:
-            self._start(Path(self.coursedir.root))
+            with open_gradebook(self.coursedir) as gradebook:
+                recorder = self._recorder(gradebook)
+                recorder.try_to_write()
+
+                def record(prepared: Prepared) -> None:
+                    if graded := self._grade(store, prepared):
+                        self._keep(root, prepared.task, graded, recorder)
+                        self.graded[graded.student] = graded.notes
+
+                yield record
         except (AssignmentError, GradebookError, SandboxError) as error:
             self._fail(str(error))
         except OSError as error:
             self._fail(disk_trouble(error))
 
-    def _start(self, root: Path) -> None:
-        tasks, store, excluded = self.tasks(), Store(root), self.coursedir.student_id_exclude.split(",")
-        with open_gradebook(self.coursedir) as gradebook:
-            recorder = self._recorder(gradebook)
-            for task in tasks:
-                if task.student not in excluded and (graded := self._grade(store, task)):
-                    self._keep(root, task, graded, recorder)
-                    self.graded[task.student] = graded.notes
-                if self.reporting:
-                    self.reporting(task.student)
-        if not self.graded and not tasks:
-            where = f"{self.coursedir.submitted_directory}/{self.coursedir.student_id}/{self.coursedir.assignment_id}"
-            self._fail(f"nothing to grade in {where}")
-
     def _fail(self, message: str) -> NoReturn:
         self.log.error("%s", message)
         raise NbGraderException(message)
-
-    def expect_gradebook(self) -> None:
-        """Raise GradebookError or AssignmentError now rather than after hours of running."""
-        with open_gradebook(self.coursedir) as gradebook:
-            self._recorder(gradebook).try_to_write()
 
     def _recorder(self, gradebook: Gradebook) -> Recorder:
         name = self.coursedir.assignment_id
@@ -118,7 +125,12 @@ class SafeAutograde(Autograde):
         found = submissions(
             Path(self.coursedir.root) / self.coursedir.submitted_directory, self.coursedir.assignment_id
         )
-        return [student for student in found if fnmatch.fnmatchcase(student, self.coursedir.student_id)]
+        excluded = self.coursedir.student_id_exclude.split(",")
+        return [
+            student
+            for student in found
+            if fnmatch.fnmatchcase(student, self.coursedir.student_id) and student not in excluded
+        ]
 
     def waiting(self) -> tuple[list[str], list[str]]:
         """Students whose submissions would be run, and those whose were before."""
@@ -127,15 +139,14 @@ class SafeAutograde(Autograde):
             (waiting if store.get(prepare(task).key) is None else known).append(task.student)
         return waiting, known
 
-    def _grade(self, store: Store, task: Task) -> Graded | None:
+    def _grade(self, store: Store, prepared: Prepared) -> Graded | None:
         """The graded submission; None when only a stored one would do."""
-        prepared = prepare(task)
-        record = store.get(prepared.key)
-        if record is None and task.student in self.lost:
-            record = nothing_ran(prepared, self.lost[task.student])
+        student, record = prepared.task.student, store.get(prepared.key)
+        if record is None and student in self.lost:
+            record = nothing_ran(prepared, self.lost[student])
         if record is None:
             if self.stored_only:
-                self.log.warning("%s: not executed yet in this form; run make grade", task.student)
+                self.log.warning("%s: not executed yet in this form; run make grade", student)
                 return None
             record = run(prepared)
             store.put(prepared.key, record)

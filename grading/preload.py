@@ -12,12 +12,12 @@ from grading.workers import FIRST
 
 def _warm(assignment: str) -> None:
     from grading.edition import walls
-    from grading.exercises import withheld
+    from grading.exercises import WITHHELD
     from grading.sandbox import Policy, SandboxError
     from grading.sandbox.warm import begin
 
     with suppress(SandboxError):  # the first kernel will say so
-        begin(walls(Policy(), withheld(assignment)))
+        begin(walls(Policy(), WITHHELD[assignment]))
 
 
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # which goes to all of a terminal's processes; the command answers it

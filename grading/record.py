@@ -4,8 +4,7 @@ nbgrader's own way opens the gradebook seven times a submission and commits afte
 between two commits leaves half a grade behind, and the next run takes the submission for done. The rows are the same.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from uuid import uuid4
 
@@ -23,7 +22,7 @@ from nbgrader.api import (
 )
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task, parse_utc
-from sqlalchemy import insert, select, update
+from sqlalchemy import Row, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
 GRADED, ANSWERED = ("GradeCell", "TaskCell"), ("SolutionCell", "TaskCell")  # kinds of cells that get a row each
@@ -78,18 +77,6 @@ class Recorder:
         kinds = self.db.execute(cells.order_by(BaseCell.name)).all()
         self.graded = {cell: cell_id for cell_id, cell, kind in kinds if kind in GRADED}
         self.answered = {cell: cell_id for cell_id, cell, kind in kinds if kind in ANSWERED}
-        self.students = set(self.db.scalars(select(Student.id)))
-        theirs = select(SubmittedAssignment.student_id, SubmittedAssignment.id, SubmittedNotebook.id).join(
-            SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id
-        )
-        rows = self.db.execute(theirs.where(SubmittedNotebook.notebook_id == self.notebook))
-        self.submitted = {student: (submission, notebook) for student, submission, notebook in rows}
-        self.grades: dict[str, dict[str, float | None]] = defaultdict(dict)  # submitted notebook -> cell -> points
-        marks = select(Grade.notebook_id, Grade.cell_id, Grade.auto_score).join(
-            SubmittedNotebook, SubmittedNotebook.id == Grade.notebook_id
-        )
-        for notebook, cell, points in self.db.execute(marks.where(SubmittedNotebook.notebook_id == self.notebook)):
-            self.grades[notebook][cell] = points
         self.db.rollback()  # ends the reading
 
     def try_to_write(self) -> None:
@@ -102,14 +89,14 @@ class Recorder:
 
     def holds(self, student: str, notebook: NotebookNode) -> bool:
         """Whether the gradebook has just these points for the student, every one of them."""
-        recorded = self.grades.get(self.submitted.get(student, ("", ""))[1], {})
-        wanted = {self.graded[name]: points for name, points in _points(notebook).items()}
-        return bool(recorded) and recorded == wanted
+        recorded = {cell: points for *_, cell, points in self._rows_of(student)}
+        self.db.rollback()  # ends the reading
+        return recorded == {self.graded[name]: points for name, points in _points(notebook).items()}
 
     def record(self, student: str, notebook: NotebookNode, timestamp: str) -> None:
         """The submission's rows as nbgrader would write them, all or none. A person's marks stay."""
         try:
-            _, mine = self._expect_submission(student, timestamp)
+            mine = self._expect_submission(student, timestamp)
             points = _points(notebook)
             for name, value in points.items():
                 by_hand = True if value is None else Grade.manual_score.is_not(None)  # a person is to look (again)
@@ -127,25 +114,33 @@ class Recorder:
             self.db.commit()
         except BaseException:
             self.db.rollback()
-            self.submitted.pop(student, None)
             raise
-        self.grades[mine] = {self.graded[name]: value for name, value in points.items()}
 
-    def _expect_submission(self, student: str, timestamp: str) -> tuple[str, str]:
+    def _rows_of(self, student: str) -> Sequence[Row]:
+        """(submission, submitted notebook, graded cell, its points) of each grade; others may write meanwhile."""
+        rows = (
+            select(SubmittedAssignment.id, SubmittedNotebook.id, Grade.cell_id, Grade.auto_score)
+            .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+            .outerjoin(Grade, Grade.notebook_id == SubmittedNotebook.id)
+            .where(SubmittedNotebook.notebook_id == self.notebook, SubmittedAssignment.student_id == student)
+        )
+        return self.db.execute(rows).all()
+
+    def _expect_submission(self, student: str, timestamp: str) -> str:
+        """Id of the student's submitted notebook, with a row for each cell."""
         when = {"timestamp": parse_utc(timestamp)} if timestamp else {}
-        if student in self.submitted:
-            submission, mine = self.submitted[student]
+        if rows := self._rows_of(student):
+            submission, mine, *_ = rows[0]
             if when:
                 self.db.execute(
                     update(SubmittedAssignment).where(SubmittedAssignment.id == submission).values(**when),
                     execution_options={"synchronize_session": False},
                 )
-            self._add_rows(Grade, mine, self.graded.values() - self.grades[mine].keys())  # of cells released later
-            return submission, mine
+            self._add_rows(Grade, mine, set(self.graded.values()) - {row.cell_id for row in rows})  # of cells released later
+            return mine
         submission, mine = _new_id(), _new_id()
-        if student not in self.students:
+        if self.db.execute(select(Student.id).where(Student.id == student)).first() is None:
             self.db.execute(insert(Student.__table__).values(id=student))
-            self.students.add(student)
         self.db.execute(
             insert(SubmittedAssignment.__table__).values(
                 id=submission, assignment_id=self.assignment, student_id=student, **when
@@ -156,8 +151,7 @@ class Recorder:
         )
         self._add_rows(Grade, mine, self.graded.values())
         self._add_rows(Comment, mine, self.answered.values())
-        self.submitted[student] = submission, mine
-        return submission, mine
+        return mine
 
     def _add_rows(self, kind: type, notebook: str, cells: Iterable[str]) -> None:
         if rows := [{"id": _new_id(), "notebook_id": notebook, "cell_id": cell} for cell in cells]:

@@ -16,14 +16,18 @@ from pathlib import Path
 import psutil
 import pytest
 from nbclient import NotebookClient
+from nbgrader.api import Gradebook
 from typer.testing import CliRunner
 
 import grading.engine
 import grading.session
 from benchmarks.classes import kernels
+from grading import demo
 from grading.assignment import Assignment
 from grading.cli import app
-from grading.grade import Task, nothing_ran, prepare, run
+from grading.grade import Task, finish, nothing_ran, prepare, run
+from grading.nbgrader_classes import SafeAutograde
+from grading.nbgrader_classes import course as nbgrader_course
 from grading.sandbox import SandboxedKernelManager
 from tests.grading_class import (
     POINTS,
@@ -101,6 +105,38 @@ def test_the_coordinator_killed_at_any_moment(fresh, undisturbed):
         _, left = psutil.wait_procs(helpers, timeout=30)
         assert not left, f"still running: {left}"
     whole_after_a_rerun(fresh, undisturbed)
+
+
+def test_what_is_done_is_recorded_while_others_still_run(tmp_path):
+    folder = tmp_path / "class"
+    demo.build(folder, students={"loops_forever", "solves_everything"})
+    process = start(folder)
+    try:
+        wait_for(lambda: list(folder.glob("autograded/solves_everything/*/*.ipynb")), process)
+        assert len(records(folder)) == 1 and points(gradebook(folder)) == {"solves_everything": 25}
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_others_may_write_the_gradebook_while_a_class_is_recorded(executed, undisturbed):
+    first, second = (SafeAutograde(coursedir=nbgrader_course(executed, "p4"), stored_only=True) for _ in range(2))
+    with first.recording() as record:
+        second.start()  # all students are new to both
+        with Gradebook(f"sqlite:///{executed / 'gradebook.db'}") as others:
+            others.remove_submission("p4", "swaps_the_order")
+        for task in first.tasks():
+            record(prepare(task))
+    assert gradebook(executed) == gradebook(undisturbed)
+
+
+def test_a_student_who_is_excluded_is_neither_run_nor_recorded(executed):
+    (executed / "nbgrader_config.py").write_text(
+        "c = get_config()\nc.CourseDirectory.student_id_exclude = 'untouched'\n"
+    )
+    done = grade(executed)
+    assert done.returncode == 0 and done.stderr == ""
+    assert points(gradebook(executed)).keys() == POINTS.keys() - {"untouched"}
 
 
 def workers(process: psutil.Process) -> list[psutil.Process]:
@@ -254,10 +290,7 @@ def test_a_clock_that_jumps(fresh, undisturbed):
 
 
 def test_no_answers_means_no_points_and_the_reason(undisturbed):
-    from grading.grade import finish, prepare
-    from grading.nbgrader_classes import SafeAutograde, course
-
-    task = next(t for t in SafeAutograde(coursedir=course(undisturbed, "p4")).tasks() if t.student == "untouched")
+    task = next(t for t in SafeAutograde(coursedir=nbgrader_course(undisturbed, "p4")).tasks() if t.student == "untouched")
     prepared = prepare(task)
     graded = finish(prepared, nothing_ran(prepared, "the reason"))
     assert graded.points == 0 and all("the reason" in str(verdict) for verdict in graded.verdicts.values())

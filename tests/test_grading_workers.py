@@ -14,7 +14,7 @@ import pytest
 from grading.collector import imports_kept
 from grading.edition import _make, edition, walls
 from grading.engine import cluster
-from grading.exercises import PROBLEM_SETS, withheld
+from grading.exercises import WITHHELD
 from grading.grade import Prepared
 from grading.sandbox import Policy
 
@@ -27,15 +27,15 @@ def test_a_worker_imports_neither_nbgrader_nor_torch_nor_the_command_line():
     assert done.stdout == "set()\n"
 
 
-@pytest.mark.parametrize("name", PROBLEM_SETS)
+@pytest.mark.parametrize("name", WITHHELD)
 def test_what_is_imported_before_a_notebook_runs_is_of_its_edition(name):
-    policy = walls(Policy(), withheld(name))
+    policy = walls(Policy(), WITHHELD[name])
     (package,) = policy.read_only_paths
     own = [module.split(".", 1)[1] for module in policy.preload if module.startswith("proof_lm.")]
     assert "probes.run" in own and "checks" in own
     failures = _failures(package, [f"import proof_lm.{module}" for module in own])
     failures += _failures(package, [f"from proof_lm import {module}" for module in own if "." not in module])
-    unavailable = [f"proof_lm.{module} is not available" for module in withheld(name)]
+    unavailable = [f"proof_lm.{module} is not available" for module in WITHHELD[name]]
     assert all(any(reason in failure for reason in unavailable) for failure in failures), failures
 
 

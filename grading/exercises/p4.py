@@ -12,9 +12,6 @@ EXPERIMENTS = ((2, 4), (4, 7), (6, 9), (9, 5))
 # (B, T, V)
 LOGITS = ((1, 4, 5), (2, 6, 9), (5, 7, 3))
 
-
-WITHHELD = ()  # nothing that may be imported answers this set
-
 EXERCISES = (
     Exercise("P4.1", "future_token_intervention", parts(causality_properties(*HIDDEN), (2, 2, 1, 1, 1, 2, 1))),
     Exercise("P4.2", "most_stable_configuration", parts(stability_properties(*EXPERIMENTS), (2, 1, 1, 1, 1))),

@@ -7,7 +7,6 @@ from proof_lm import attention, block
 from proof_lm.checks import p4_numpy_block as public
 from proof_lm.checks.attention import Sizes
 
-WITHHELD = ("attention", "block", "gradients", "model")
 HEAD = "import numpy as np\nfrom numpy.typing import ArrayLike, NDArray\n\n"
 # The right functions in the order in which the exercises ask for them.
 RIGHT = (

@@ -3,8 +3,6 @@
 from grading.exercise import Exercise, parts
 from proof_lm.checks import p4_variants as public
 
-WITHHELD = ("model", "generation", "rotary", "training")
-
 NAMES = ("B", "T", "V", "C", "L", "d", "h")
 SIZES = [dict(zip(NAMES, row, strict=True)) for row in ((3, 7, 17, 11, 2, 8, 2), (2, 33, 13, 35, 3, 6, 3))]
 LONG = [dict(zip(NAMES, row, strict=True)) for row in ((3, 5, 9, 11, 2, 8, 4), (1, 33, 13, 35, 2, 6, 3))]

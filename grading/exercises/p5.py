@@ -8,8 +8,6 @@ from proof_lm.checks.p5.resumption import resumption_properties
 from proof_lm.checks.p5.sampling import k_properties, p_properties
 from proof_lm.checks.p5.schedule import schedule_properties
 
-WITHHELD = ("training", "generation", "model", "rotary", "block", "gradients")
-
 # (..., T), and (labels' shape, V)
 TOKENS = ((9,), (3, 7), (2, 4, 5), (5, 33))
 LOGITS = (((4, 9), 7), ((11,), 5), ((2, 3, 6), 13), ((3, 33), 4))

@@ -24,7 +24,14 @@ grader and ends, with everything in its namespace, when that closes, whatever ha
 """
 
 from grading.sandbox.bubblewrap import available
-from grading.sandbox.manager import SandboxedKernelManager
 from grading.sandbox.policy import Policy, SandboxError
 
 __all__ = ["Policy", "SandboxError", "SandboxedKernelManager", "available"]
+
+
+def __getattr__(name: str):
+    if name == "SandboxedKernelManager":  # with Jupyter's client; who begins a warm process need not wait for it
+        from grading.sandbox.manager import SandboxedKernelManager
+
+        return SandboxedKernelManager
+    raise AttributeError(f"module 'grading.sandbox' has no attribute {name!r}")

@@ -86,7 +86,7 @@ class GradedClass:
         ]
         tasks = sorted((task for converter in converters for task in converter.tasks()), key=lambda task: task.student)
         with cluster(workers=3) as client:  # most of them wait for a limit
-            self.steps = {step.student: step for step in run_class(tasks, Store(self.root), client)}
+            self.steps = {step.student: step for _, step in run_class(tasks, Store(self.root), client)}
         for converter in converters:
             converter.start()
         feedback = GenerateFeedback(coursedir=course(self.root, SET), config=Config(GenerateFeedback={
