@@ -133,14 +133,14 @@ def compare(folder: Path, size: int) -> dict:
 
 
 def growth(folder: Path, sizes: list[int]) -> list[tuple[int, float, float, float]]:
-    """(submissions, seconds, MiB of the grader's own processes at most, seconds of judging) for these sizes."""
+    """(submissions, seconds, MiB of the grader's own processes at most, coordinator's core-seconds) for these sizes."""
     rows = []
     for size in sizes:
         course, memory = folder / f"class{size}", []
         build(course, size)
         seconds = timed(ours("grade", course), ROOT, memory)
         record = json.loads(next((course / ".prooflm" / "runs").iterdir()).read_text())
-        rows.append((size, seconds, max(memory, default=0) / MEBIBYTE, record["seconds"]["record"]))
+        rows.append((size, seconds, max(memory, default=0) / MEBIBYTE, record["seconds"]["coordinator"]))
         say(f"  {size} submissions: {seconds:.1f} s, {rows[-1][2]:.0f} MiB in the grader's own processes")
         subprocess.run(["rm", "-r", str(course)], check=True)
     return rows
@@ -178,16 +178,16 @@ def speed_page(found: dict, rows: list, memory: float, otter: float | None, size
 
 def scale_page(found: dict, rows: list, size: int, target: int, price: float) -> str:
     """Nodes, hours and cost for `target` submissions, from what was just measured."""
-    (few, first, _, judged), (many, last, _, all_judged) = rows[0], rows[-1]
+    (few, first, _, busy), (many, last, _, busy_for_all) = rows[0], rows[-1]
     cores = len(os.sched_getaffinity(0))
-    judge = (all_judged - judged) / (many - few)  # seconds of the coordinator for one more submission
-    work = cores * ((last - first) / (many - few) - judge)  # core-seconds of the workers
+    judge = (busy_for_all - busy) / (many - few)  # core-seconds of the coordinator for one more submission
+    work = cores * (last - first) / (many - few) - judge  # and of the workers
     stock = found["stock"] / size  # core-seconds: stock runs one kernel at a time
     lines = [
         "| measured | value | from |",
         "|---|--:|---|",
         f"| run one more submission | {work:.2f} core-seconds | growth from {few} to {many:,} submissions, {cores} cores |",
-        f"| judge and record it | {judge:.3f} s | the same runs' records: the coordinator alone, after the workers |",
+        f"| take in, judge and record it | {judge:.3f} core-seconds | the same runs' records: the coordinator's own |",
         f"| stored answers | {found['stored_bytes'] / 1024:.0f} KiB | files in `.prooflm/` |",
         f"| stock nbgrader | {stock:.2f} s | one kernel at a time |",
         f"| price of a core-hour | {price:.3f} $ | an assumption: put in your own (`--price`) |",
@@ -197,7 +197,7 @@ def scale_page(found: dict, rows: list, size: int, target: int, price: float) ->
     ]
     for nodes in (1, 4, 16):
         running, judging = target * work / (16 * nodes) / 3600, target * judge / 3600
-        hours, paid = running + judging, 16 * nodes * running + judging
+        hours, paid = max(running, judging), 16 * nodes * running + judging
         lines.append(f"| `make grade` | {nodes} | {hours:.1f} | {paid:.0f} | {paid * price:.2f} $ |")
     hours = target * stock / 3600
     lines.append(f"| stock, one machine, one core used | 1 | {hours:.1f} | {hours:.0f} | {hours * price:.2f} $ |")

@@ -27,7 +27,7 @@ def grade(root: Path, name: str, students: str, scheduler: str, workers: int, qu
         from grading.engine import ClusterError, Step, cluster, run_class  # half a second that regrade need not wait
 
     converter = _converter(root, name, students, unsafe_no_sandbox=unsafe, stored_only=True)
-    started, judging, steps = time.monotonic(), 0.0, []
+    started, busy, steps = time.monotonic(), time.thread_time(), []
     try:
         tasks, store = converter.tasks(), Store(root.resolve())
         with converter.recording() as record, report.progress(name, len(tasks), quiet) as advance, ExitStack() as stack:
@@ -39,12 +39,10 @@ def grade(root: Path, name: str, students: str, scheduler: str, workers: int, qu
                 if step.poison:
                     converter.lost[step.student] = step.failure
                 if step.poison or not step.failure:
-                    began = time.thread_time()
                     record(prepared)
-                    judging += time.thread_time() - began
                 steps.append(step)
                 advance(bool(step.failure))
-        seconds = {"all": time.monotonic() - started, "judging": judging}
+        seconds = {"all": time.monotonic() - started, "coordinator": time.thread_time() - busy}  # of a processor
         report.keep_record(root.resolve(), name, steps, tasks[0].seed if tasks else 0, converter.policy, seconds)
     except (AssignmentError, ClusterError, NbGraderException) as error:
         stop(str(error))
