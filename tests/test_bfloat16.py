@@ -4,14 +4,15 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from proof_lm.bfloat16 import POSITIONS, CausalAttention, CrossEntropy, pays_for
+from proof_lm.bfloat16 import POSITIONS, QUERIES, CausalAttention, CrossEntropy, pays_for
 from proof_lm.rotary import TurnedQKV, rotations
 
 
+@pytest.mark.parametrize("T", [1, 9, 2 * QUERIES + 9])
 @pytest.mark.parametrize("rope", [True, False], ids=["rope", "plain"])
-def test_attention_is_the_fused_one_up_to_its_rounding(rope):
+def test_attention_is_the_fused_one_up_to_its_rounding(rope, T):
     generator = torch.Generator().manual_seed(0)
-    B, T, h, d_h = 2, 9, 4, 8
+    B, h, d_h = 2, 4, 8
     half = torch.randn(B, T, 3, h, d_h, generator=generator).bfloat16().requires_grad_()
     whole = half.detach().float().requires_grad_()
     upstream = torch.randn(B, T, h, d_h, generator=generator)
@@ -23,6 +24,19 @@ def test_attention_is_the_fused_one_up_to_its_rounding(rope):
     attended.backward(upstream.bfloat16())
     expected.backward(upstream)
     torch.testing.assert_close(half.grad.float(), whole.grad, atol=0.06, rtol=0.06)
+
+
+def test_one_compiled_graph_of_attention_serves_any_length():
+    torch.compiler.reset()
+    attend = torch.compile(lambda qkv: CausalAttention.apply(qkv, None), backend="aot_eager", dynamic=True, fullgraph=True)
+    generator = torch.Generator().manual_seed(0)
+    few, many = (
+        torch.randn(2, T, 3, 2, 4, generator=generator).bfloat16().requires_grad_() for T in (QUERIES // 4, 3 * QUERIES)
+    )
+    attend(few).sum().backward()
+    with torch.compiler.set_stance("fail_on_recompile"):
+        attended = attend(many)
+    torch.testing.assert_close(attended, CausalAttention.apply(many, None))
 
 
 @pytest.mark.parametrize("scale", [1.0, 100.0], ids=["small", "a-probability-underflows"])
