@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from proof_lm.model import DecoderConfig, ProofLM, TransformerDecoderBlock
 
 ACTIVATIONS = (nn.GELU, nn.ReLU, nn.SiLU)
-ROOM = 128  # steps by which a reader's memory grows: the more room between the keys of a head, the slower they are read
+ROOM = 120  # steps by which a reader's memory grows: the more room between the keys of a head, the slower they are read
 KNOWN = (nn.Embedding, nn.Linear, nn.LayerNorm, nn.Identity, nn.Dropout, nn.ModuleList, *ACTIVATIONS)
 
 
@@ -108,70 +108,100 @@ def has_only_known_parts(model: nn.Module) -> bool:
     )
 
 
-def token_reader(model: ProofLM, cache: list[KVCache]) -> Callable[[Tensor], Tensor]:
+@contextmanager
+def token_reader(model: ProofLM, cache: list[KVCache]) -> Iterator[Callable[[Tensor], Tensor]]:
     """A function that reads one more token of each row, (B,) -> logits (B, V), after the steps that the cache holds.
 
     It computes what the modules compute, where an operation's call costs more than its arithmetic: so it makes few
-    calls, and what depends on no token once. It goes on from copies, with keys that lie transposed as a single query
-    reads them fastest, and leaves the cache as it is. For use in `torch.inference_mode`.
+    calls, and what depends on no token once. It goes on from copies and leaves the cache as it is. For use in
+    `torch.inference_mode`.
     """
     position, embedding, position_embedding = cache[0].length, model.token_embedding.weight, model.position_embedding
-    old = torch.stack([block.memory.narrow(3, 0, position) for block in cache])  # (L, B, 2, h, S, d_h)
-    keys, values = old[:, :, 0].mT, old[:, :, 1]  # (L, B, h, d_h, S) and (L, B, h, S, d_h)
+    steps, rows = _Steps(cache), len(cache[0].memory)
     turns = None if model.rotations is None else torch.view_as_complex(model.rotations).unbind()
-    blocks = [_block_reader(block, old.shape[1]) for block in model.blocks]
-    final_norm, head = _norm(model.final_norm), _affine(model.lm_head)
+    blocks = [_block_reader(block, rows) for block in model.blocks]
+    final_norm, (to_logits, bias) = _norm(model.final_norm), _weights(model.lm_head)
 
     def read(token_ids: Tensor) -> Tensor:
-        nonlocal position, keys, values
-        if position == keys.shape[-1]:
-            room = ROOM - position % ROOM
-            keys, values = F.pad(keys, (0, room)), F.pad(values, (0, 0, 0, room))
+        nonlocal position
         x = embedding.index_select(0, token_ids)  # (B, d)
         if position_embedding is not None:
             x = x + position_embedding.weight[position]
         turn = None if turns is None else turns[position]  # (d_h / 2,)
-        places = keys.select(-1, position), values.select(-2, position)  # (L, B, h, d_h) each
-        position += 1
-        seen = keys.narrow(-1, 0, position).flatten(1, 2), values.narrow(-2, 0, position).flatten(1, 2)  # (L, B h, ...)
-        for block, *where in zip(blocks, *(part.unbind() for part in (*places, *seen)), strict=True):
+        for block, *where in zip(blocks, *steps.until(position), strict=True):
             x = block(x, turn, *where)
-        return head(final_norm(x))
+        position += 1
+        logits = torch.mm(final_norm(x), to_logits)
+        return logits if model.lm_head.bias is None else logits.add_(bias)
 
-    return without_onednn()(read) if embedding.dtype == torch.float32 else read  # half precision needs it
+    with without_onednn() if embedding.dtype == torch.float32 else nullcontext():  # half precision needs it
+        yield read
+
+
+class _Steps:
+    """Keys and values of all blocks, in memory that grows; keys lie transposed, as a single query reads them fastest."""
+
+    def __init__(self, cache: list[KVCache]) -> None:
+        memory = torch.stack([block.memory.narrow(3, 0, block.length) for block in cache])  # (L, B, 2, h, S, d_h)
+        self._keep(memory[:, :, 0].mT, memory[:, :, 1], room=0)
+
+    def _keep(self, keys: Tensor, values: Tensor, room: int) -> None:
+        """keys (L, B, h, d_h, S), values (L, B, h, S, d_h), and room for some steps more; views of each step's place."""
+        self.keys, self.values = F.pad(keys, (0, room)), F.pad(values, (0, 0, 0, room))
+        self.places_of_keys = [layer.unbind(-1) for layer in self.keys]  # L times S times (B, h, d_h)
+        self.places_of_values = [layer.unbind(-2) for layer in self.values]
+        self.joined_keys, self.joined_values = self.keys.flatten(1, 2), self.values.flatten(1, 2)
+
+    def until(self, position: int) -> tuple[Sequence[Tensor], ...]:
+        """For each block the places of this step's key and value, (B, h, d_h), and all keys and values, (B h, ...)."""
+        if position == self.keys.shape[-1]:
+            self._keep(self.keys, self.values, ROOM - position % ROOM)
+        return (
+            [places[position] for places in self.places_of_keys],
+            [places[position] for places in self.places_of_values],
+            self.joined_keys.narrow(-1, 0, position + 1).unbind(),
+            self.joined_values.narrow(-2, 0, position + 1).unbind(),
+        )
 
 
 def _block_reader(block: TransformerDecoderBlock, B: int) -> Callable[..., Tensor]:
     """A block for one token of each row: x (B, d), its turn, the places of its key and value, all keys, all values."""
     d, h, d_ff = block.d_model, block.attention.num_heads, block.mlp.up.out_features
-    new_empty = block.mlp.up.weight.new_empty  # written anew for each token; what stands beside them are views
+    to_qkv, qkv_bias = _weights(block.attention.qkv)
+    to_out, out_bias = _weights(block.attention.out)
+    to_up, up_bias = _weights(block.mlp.up)
+    to_down, down_bias = _weights(block.mlp.down)
+    for part in (to_qkv, qkv_bias):
+        part[..., :d] *= (d // h) ** -0.5  # queries, so that scores need not be divided
+    norm1, norm2, activation = _norm(block.norm1), _norm(block.norm2), block.mlp.activation.forward
+    new_empty = to_qkv.new_empty  # written anew for each token; what stands beside them are views
     parts, turned, attended = new_empty(B, 3, h, d // h), new_empty(2, B, h, d // h), new_empty(B * h, 1, d // h)
-    qkv, value, merged = parts.view(B, -1), parts[:, 2], attended.view(B, -1)
+    qkv, value, merged, hidden = parts.view(B, -1), parts[:, 2], attended.view(B, -1), new_empty(B, d_ff)
     query, key = turned[0].view_as(attended), turned[1]
     turn_both = _turner(parts[:, :2].transpose(0, 1), turned)
-    scale = parts.new_ones(3, d)
-    scale[0] = (d // h) ** -0.5  # of queries, so that scores need not be divided
-    to_qkv, up = _affine(block.attention.qkv, qkv, scale.flatten()), _affine(block.mlp.up, new_empty(B, d_ff))
-    add_attended, add_activated = _affine_onto(block.attention.out), _affine_onto(block.mlp.down)
-    norm1, norm2, activation = _norm(block.norm1), _norm(block.norm2), block.mlp.activation.forward
 
-    def attend(x: Tensor, turn: Tensor | None, *where: Tensor) -> Tensor:
+    # A bias added by itself is faster than addmm's, which is spread over the rows first.
+    def add_attended(x: Tensor, y: Tensor, turn: Tensor | None, *where: Tensor) -> Tensor:
         place_of_key, place_of_value, keys, values = where
-        to_qkv(x)
+        torch.mm(y, to_qkv, out=qkv).add_(qkv_bias)
         turn_both(turn)
         place_of_key.copy_(key)
         place_of_value.copy_(value)
         weights = torch.bmm(query, keys).softmax(dim=-1)  # (B h, 1, S)
         torch.bmm(weights, values, out=attended)
-        return merged
+        return x.addmm_(merged, to_out).add_(out_bias)
+
+    def add_activated(x: Tensor, y: Tensor) -> Tensor:
+        activated = activation(torch.mm(y, to_up, out=hidden).add_(up_bias))
+        return x.addmm_(activated, to_down).add_(down_bias)
 
     def post_norm(x: Tensor, *where: Any) -> Tensor:
-        x = norm1(add_attended(x, attend(x, *where)))
-        return norm2(add_activated(x, activation(up(x))))
+        x = norm1(add_attended(x, x, *where))
+        return norm2(add_activated(x, x))
 
     def pre_norm(x: Tensor, *where: Any) -> Tensor:
-        x = add_attended(x, attend(norm1(x), *where))
-        return add_activated(x, activation(up(norm2(x))))
+        x = add_attended(x, norm1(x), *where)
+        return add_activated(x, norm2(x))
 
     return post_norm if block.norm == "post" else pre_norm
 
@@ -190,21 +220,10 @@ def _turner(heads: Tensor, turned: Tensor) -> Callable[[Tensor | None], object]:
     return lambda turn: turn_copy(None) if turn is None else torch.mul(pairs, turn, out=turned_pairs)  # in one step
 
 
-def _weights(layer: nn.Linear, scale: Tensor | float = 1.0) -> tuple[Tensor, Tensor | float]:
-    """Weight, copied to lie by input, with which products of few rows are faster, and bias; outputs times scale."""
-    weight = layer.weight.t().clone(memory_format=torch.contiguous_format).mul_(scale)
-    return weight, 0.0 if layer.bias is None else layer.bias * scale
-
-
-def _affine(layer: nn.Linear, out: Tensor | None = None, scale: Tensor | float = 1.0) -> Callable[[Tensor], Tensor]:
-    weight, bias = _weights(layer, scale)
-    return lambda x: torch.mm(x, weight, out=out).add_(bias)  # faster than addmm, which spreads the bias first
-
-
-def _affine_onto(layer: nn.Linear) -> Callable[[Tensor, Tensor], Tensor]:
-    """The residual sum: the layer's output for y, added to x in place."""
-    weight, bias = _weights(layer)
-    return lambda x, y: x.addmm_(y, weight).add_(bias)
+def _weights(layer: nn.Linear) -> tuple[Tensor, Tensor]:
+    """Copies of weight, to lie by input, with which products of few rows are faster, and of bias or zeros."""
+    weight = layer.weight.t().clone(memory_format=torch.contiguous_format)
+    return weight, weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias.clone()
 
 
 def _norm(layer: nn.Module) -> Callable[[Tensor], Tensor]:

@@ -7,6 +7,7 @@ are Unsupervised Multitask Learners" (2019) for layout and initialisation; Su et
 
 import json
 import math
+from contextlib import ExitStack
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from itertools import repeat
 from os import PathLike
@@ -334,18 +335,19 @@ class ProofLM(nn.Module):
         tokens = F.pad(token_ids.long(), (0, max_new_tokens))  # (B, T + max_new_tokens)
         steps = max_new_tokens if temperature else 0
         points = torch.rand(steps, B, 1, dtype=torch.float64, generator=generator).unbind() or repeat(None)
-        with evaluating(self), torch.inference_mode():
+        with evaluating(self), torch.inference_mode(), ExitStack() as reading:
             cache = self.new_cache(B) if use_cache else None
-            by_token, read_token = has_only_known_parts(self), None
+            by_token, read_token, token = has_only_known_parts(self), None, None
             for end, point in zip(range(T, tokens.shape[1]), points, strict=False):  # greedy needs no points
                 if not cache or end > context:
+                    reading.close()
                     logits = self._last_logits(tokens[:, max(0, end - context) : end])
                 elif by_token and cache[0].length:
-                    read_token = read_token or token_reader(self, cache)
-                    logits = read_token(tokens[:, end - 1])
+                    read_token = read_token or reading.enter_context(token_reader(self, cache))
+                    logits = read_token(token)
                 else:
                     logits = self._last_logits(tokens[:, cache[0].length : end], cache)  # what is not read yet
-                tokens[:, end] = choose_token(logits, temperature, top_k, top_p, point)
+                token = tokens[:, end] = choose_token(logits, temperature, top_k, top_p, point)
         return tokens
 
     def save(self, path: str | PathLike) -> None:

@@ -184,8 +184,8 @@ def check_token_reader(model, start):
         cache = model.new_cache(batch=3)
         if start:
             model.forward_hidden(tokens[:, :start], cache)
-        read = generation.token_reader(model, cache)
-        logits = torch.stack([read(token) for token in tokens[:, start:].T], dim=1)  # (B, T - start, V)
+        with generation.token_reader(model, cache) as read:
+            logits = torch.stack([read(token) for token in tokens[:, start:].T], dim=1)  # (B, T - start, V)
         expected = model(tokens)[0][:, start:]
     assert [block.length for block in cache] == [start] * 2 and torch.backends.mkldnn.enabled
     unit = torch.finfo(logits.dtype).eps  # the rounding of half precision, some times over
