@@ -90,15 +90,17 @@ def directional_gradient_check(
         raise ValueError("parameter has no entries, so there is nothing to check")
     if directions < 1:
         raise ValueError(f"directions must be at least 1, got {directions}")
+    if not 0 < epsilon < np.inf:
+        raise ValueError(f"epsilon must be positive and finite, got {epsilon}")
     parameter, analytic_grad = np.asarray(parameter, dtype=np.float64), np.asarray(analytic_grad)
     if analytic_grad.shape != parameter.shape or not np.isfinite(analytic_grad).all():
         return False
-    allowed = tolerance * (np.linalg.norm(analytic_grad) + 0.01) / parameter.size**0.5
+    allowed = epsilon * tolerance * (np.linalg.norm(analytic_grad) + 0.01) / parameter.size**0.5
     for _ in range(directions):
-        direction = rng.normal(size=parameter.shape)
-        direction /= np.linalg.norm(direction)
-        numeric = finite_difference_gradient(lambda t, u=direction: loss_fn(parameter + t * u), 0.0, epsilon)
-        if not abs(numeric - np.sum(analytic_grad * direction)) <= allowed:  # NaN fails
+        step = rng.uniform(-1, 1, parameter.shape)  # misses no more than normal entries, is drawn faster
+        step *= epsilon / np.linalg.norm(step)
+        change = (loss_fn(parameter + step) - loss_fn(parameter - step)) / 2
+        if not abs(change - np.vdot(analytic_grad, step)) <= allowed:  # NaN fails
             return False
     return True
 

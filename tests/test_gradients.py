@@ -314,6 +314,13 @@ def test_checks_refuse_to_pass_over_nothing(check):
 
 
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+@pytest.mark.parametrize("epsilon", [0, -1e-5, np.inf, np.nan])
+def test_checks_refuse_a_step_that_is_none(check, epsilon):
+    with pytest.raises(ValueError, match="epsilon must be positive and finite"):
+        check(np.sum, np.ones(3), np.ones(3), epsilon, 1e-6)
+
+
+@pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
 @pytest.mark.parametrize(
     "wrong",
     [np.ones(1), np.float64(1), np.ones((3, 1)), [1, np.nan, 1], [1, np.inf, 1], np.zeros(3)],
