@@ -5,6 +5,8 @@ Sources: Vaswani et al., "Attention Is All You Need" (2017), section 3.2;
 for `rope` Su et al., "RoFormer" (2021).
 """
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -48,40 +50,41 @@ def causal_attention(query: NDArray, key: NDArray, value: NDArray) -> tuple[NDAr
 
 
 def blocked_causal_attention(
-    query: NDArray, key: NDArray, value: NDArray, block: int = 64, with_weights: bool = True
+    query: NDArray, key: NDArray, value: NDArray, block: int = 32, with_weights: bool = True
 ) -> tuple[NDArray, NDArray | None]:
-    """What `causal_attention` returns, by blocks of queries of one head that meet no key after their own end.
+    """What `causal_attention` returns, by blocks of queries that meet no key after their own end.
 
     query, key, value (..., T, d_h) -> attended (..., T, d_h), weights (..., T, T) or None. Half the work, in place,
-    on (block, T) scores at a time, which stay in the processor's cache.
+    on the (h, block, T) scores of all heads of one sequence, which stay in the processor's cache.
     """
     query = query / query.shape[-1] ** 0.5
     *leading, time, _ = query.shape
-    hidden = ~causal_mask(min(block, time))
+    heads, hidden = leading[-1:], ~causal_mask(min(block, time))
     attended = np.empty((*leading, time, value.shape[-1]), np.result_type(query, value))
     weights = np.zeros((*leading, time, time), query.dtype) if with_weights else None
     reach = np.vecdot(query, query) * np.maximum.accumulate(np.vecdot(key, key), axis=-1)  # scores^2 are no larger
-    calm = reach < (np.log(np.finfo(query.dtype).max) / 4) ** 2  # (..., T), far from where exp overflows
+    calm = reach[..., None] < (np.log(np.finfo(query.dtype).max) / 4) ** 2  # (..., T, 1), far from where exp overflows
     all_calm = calm.all()
-    room = np.empty(hidden.shape[0] * time, np.result_type(query, key))  # for the scores of one block
+    room = np.empty(math.prod(heads) * len(hidden) * time, np.result_type(query, key))  # for the scores of one block
     ones = np.ones((time, 1), room.dtype)
-    for head in np.ndindex(*leading):
-        keys = np.ascontiguousarray(key[head].T)  # (d_h, T)
+    for sequence in np.ndindex(*leading[:-1]):
+        keys, values = np.ascontiguousarray(key[sequence].swapaxes(-2, -1)), value[sequence]  # (h, d_h, T), (h, T, d_h)
         for start in range(0, time, block):
             end = min(start + block, time)
-            rows, seen, length = slice(start, end), slice(0, end), end - start  # keys up to the last query
-            scores = room[: length * end].reshape(length, end)
-            np.matmul(query[head][rows], keys[:, seen], out=scores)
-            np.copyto(scores[:, start:], -np.inf, where=hidden[:length, :length])  # no other part needs a mask
+            rows, length = np.s_[*sequence, ..., start:end, :], end - start
+            shape = (*heads, length, end)  # keys up to the last query
+            scores = room[: math.prod(shape)].reshape(shape)
+            np.matmul(query[rows], keys[..., :end], out=scores)
+            np.copyto(scores[..., start:], -np.inf, where=hidden[:length, :length])  # no other part needs a mask
             if not all_calm:
                 peak = scores.max(axis=-1, keepdims=True)
-                scores -= np.where(calm[head][rows, None] | (peak == -np.inf), 0.0, peak)
+                scores -= np.where(calm[rows] | (peak == -np.inf), 0.0, peak)
             np.exp(scores, out=scores)
-            total = scores @ ones[seen]  # (length, 1), a sum over keys
+            total = scores @ ones[:end]  # (h, length, 1), a sum over keys
             total[total == 0.0] = 1.0
-            np.divide(scores @ value[head][seen], total, out=attended[head][rows])
+            np.divide(scores @ values[..., :end, :], total, out=attended[rows])
             if with_weights:
-                np.divide(scores, total, out=weights[head][rows, seen])
+                np.divide(scores, total, out=weights[rows][..., :end])
     return attended, weights
 
 
