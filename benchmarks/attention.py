@@ -29,6 +29,7 @@ from proof_lm.gradients import (
 )
 
 HEADS, WIDTH = 8, 256
+CALLS = 5  # in a turn
 
 
 def einsum_attention(query: np.ndarray, key: np.ndarray, value: np.ndarray) -> np.ndarray:
@@ -92,7 +93,7 @@ def against_torch(time: int, rounds: int) -> list[float]:
         np.testing.assert_allclose(runs["layer"](), runs[name](), atol=1e-4)
     for name in ("plain", "blocked", "einsum"):
         np.testing.assert_allclose(runs[name](), runs["torch"](), atol=1e-5)
-    seconds = measure.medians(runs, rounds)
+    seconds = measure.medians(runs, rounds, CALLS)
     ratios = [seconds[name] / seconds["layer"] for name in layers]
     return [*ratios, *(seconds["torch"] / seconds[name] for name in ("plain", "blocked", "einsum"))]
 
@@ -117,7 +118,7 @@ def gradients(rounds: int, width: int = 32) -> str:
         asked = 0
         assert check(), name
         losses[name] = asked
-    seconds = measure.medians(checks, rounds)
+    seconds = measure.medians(checks, rounds, CALLS)
     ratio = seconds["every entry"] / seconds["random directions"]
     rows = [[name, losses[name], f"{1000 * taken:.2f}"] for name, taken in seconds.items()]
     return measure.table([f"check at d = {width}", "losses", "ms"], rows) + f"\n\nRatio: {ratio:.0f}."

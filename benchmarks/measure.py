@@ -15,10 +15,11 @@ for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
     os.environ.pop(variable, None)
 
 
-def medians(candidates: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+def medians(candidates: dict[str, Callable[[], object]], rounds: int, calls: int = 1) -> dict[str, float]:
     """Median seconds of each candidate; all take turns, so that a busy machine is busy for all of them.
 
-    The order changes from round to round, as one leaves the caches to the next.
+    The order changes from round to round, as one leaves the caches to the next. Of candidates so short that this would
+    decide, a turn times several calls, after one that is not timed.
     """
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for candidate in candidates.values():  # the first call pays for caches and lazy imports
@@ -27,9 +28,12 @@ def medians(candidates: dict[str, Callable[[], object]], rounds: int) -> dict[st
     for _ in range(rounds):
         order.shuffle(turns)
         for name, candidate in turns:
-            began = time.perf_counter()
-            candidate()
-            seconds[name].append(time.perf_counter() - began)
+            if calls > 1:
+                candidate()
+            for _ in range(calls):
+                began = time.perf_counter()
+                candidate()
+                seconds[name].append(time.perf_counter() - began)
     return {name: statistics.median(values) for name, values in seconds.items()}
 
 
