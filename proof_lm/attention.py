@@ -5,8 +5,6 @@ Sources: Vaswani et al., "Attention Is All You Need" (2017), section 3.2;
 for `rope` Su et al., "RoFormer" (2021).
 """
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -65,7 +63,7 @@ def blocked_causal_attention(
     reach = np.vecdot(query, query) * np.maximum.accumulate(np.vecdot(key, key), axis=-1)  # scores^2 are no larger
     calm = reach[..., None] < (np.log(np.finfo(query.dtype).max) / 4) ** 2  # (..., T, 1), far from where exp overflows
     all_calm = calm.all()
-    room = np.empty(math.prod(heads) * len(hidden) * time, np.result_type(query, key))  # for the scores of one block
+    room = np.empty(np.prod(heads, dtype=int) * len(hidden) * time, np.result_type(query, key))  # for one block's scores
     ones = np.ones((time, 1), room.dtype)
     for sequence in np.ndindex(*leading[:-1]):
         keys, values = np.ascontiguousarray(key[sequence].swapaxes(-2, -1)), value[sequence]  # (h, d_h, T), (h, T, d_h)
@@ -73,7 +71,7 @@ def blocked_causal_attention(
             end = min(start + block, time)
             rows, length = np.s_[*sequence, ..., start:end, :], end - start
             shape = (*heads, length, end)  # keys up to the last query
-            scores = room[: math.prod(shape)].reshape(shape)
+            scores = room[: np.prod(shape)].reshape(shape)
             np.matmul(query[rows], keys[..., :end], out=scores)
             np.copyto(scores[..., start:], -np.inf, where=hidden[:length, :length])  # no other part needs a mask
             if not all_calm:
