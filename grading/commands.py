@@ -63,13 +63,14 @@ def regrade(root: Path, name: str, students: str, as_json: bool) -> None:
     before = {score.student: score for score in _scores(converter)}
     _judge(converter, as_json)
     after = [score for score in _scores(converter) if score.student in converter.graded]
-    changed = [(before.get(score.student), score) for score in after if score != before.get(score.student)]
+    pairs = [(before.get(score.student, Score(score.student)), score) for score in after]
+    changed = [(old, new) for old, new in pairs if old.code != new.code]
     if as_json:
-        print(json.dumps({"assignment": name, "changed": [[o and asdict(o), asdict(n)] for o, n in changed]}))
+        print(json.dumps({"assignment": name, "changed": [[asdict(old), asdict(new)] for old, new in changed]}))
         return
     for old, new in changed:
         for cell, points in new.code.items():
-            was = old.code.get(cell) if old else None
+            was = old.code.get(cell)
             if was != points:
                 why = new.findings.get(cell, "every property holds")
                 before_that = "none" if was is None else f"{was:g}"
