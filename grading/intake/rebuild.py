@@ -4,7 +4,7 @@ import ast
 import re
 import sys
 from collections.abc import Mapping
-from copy import deepcopy
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import packages_distributions
@@ -89,7 +89,6 @@ def _libraries() -> frozenset[str]:
 def _rebuild(
     cells: list[Cell], source: NotebookNode, file: str, student: str, notes: list[Note]
 ) -> NotebookNode:
-    notebook = deepcopy(source)
     if cells and not any(cell.grade_id for cell in cells):
         problem = "all nbgrader metadata is gone"
         remedy = "answers were found by cell id where those are left; compare with the student's file"
@@ -97,13 +96,14 @@ def _rebuild(
     answers = _answers(cells, source, file, student, notes)
     extras = _extras(cells, source, file, student, notes)
     rebuilt = list(extras.get("", []))
-    for cell in notebook.cells:
+    for cell in map(copy, source.cells):  # whose fields are replaced here, none changed
         cell.pop("attachments", None) if _is_answer(cell) else None
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
         if _is_answer(cell):
             cell.source = answers[_grade_id(cell)]
         rebuilt += [cell, *extras.get(cell.id, [])]
+    notebook = copy(source)
     notebook.cells = rebuilt
     return notebook
 

@@ -103,10 +103,12 @@ def _unpack(value: Any, depth: int) -> Any:
     if not isinstance(content, list):
         raise NotPlainData("text: a kind without the list of its parts")
     if kind in ("list", "tuple"):
-        items = [_unpack(item, depth + 1) for item in content]
+        items = [item if type(item) in AS_THEY_ARE else _unpack(item, depth + 1) for item in content]
         return items if kind == "list" else tuple(items)
     if kind == "dict":
-        return {str(key): _unpack(item, depth + 1) for key, item in content}
+        return {
+            str(key): item if type(item) in AS_THEY_ARE else _unpack(item, depth + 1) for key, item in content
+        }
     if kind == "array":
         return _unpack_array(*content)
     raise NotPlainData("text: an unknown kind")
