@@ -1,11 +1,11 @@
 """An assignment as the grader knows it: the source notebook, and which of its cells is which exercise."""
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import nbformat
+import nbformat.reader
 from nbformat import NotebookNode
 
 from grading.exercise import Exercise
@@ -58,19 +58,19 @@ class Assignment:
         except ModuleNotFoundError:
             raise AssignmentError(f"assignment {self.name}: grading/exercises/{self.name}.py is missing") from None
 
-    @cached_property
-    def digest(self) -> str:
-        """Of the source notebook's cells; changes when what is executed may change."""
-        cells = [[cell.cell_type, cell.source, _grade_id(cell)] for cell in self.source.cells]
-        return hashlib.sha256(repr(cells).encode()).hexdigest()
-
     def _read(self, kind: str) -> NotebookNode:
-        path = self.root / kind / self.name / f"{self.name}.ipynb"
+        name = f"{kind}/{self.name}/{self.name}.ipynb"
         try:
-            return nbformat.read(path, as_version=4)
+            text = (self.root / name).read_text(encoding="utf-8")
+            notebook = nbformat.convert(nbformat.reader.reads(text), 4)  # nbformat.read validates too, and only logs it
         except FileNotFoundError:
             remedy = "run make release" if kind == "release" else "check the assignment's name"
-            raise AssignmentError(f"{kind}/{self.name}/{self.name}.ipynb is missing; {remedy}") from None
+            raise AssignmentError(f"{name} is missing; {remedy}") from None
+        except (ValueError, nbformat.ValidationError):
+            notebook = {}
+        if "cells" not in notebook:
+            raise AssignmentError(f"{name} is no notebook; {'run make release' if kind == 'release' else 'restore it'}")
+        return notebook
 
     def _fits(self, notebook: NotebookNode) -> None:
         tests = {_grade_id(cell): cell for cell in notebook.cells if _is_test(cell)}
