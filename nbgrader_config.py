@@ -6,13 +6,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
 
-from grading.nbgrader_classes import install  # noqa: E402
+from grading.lean import left_out  # noqa: E402
 
-install()
-if "nbgrader.server_extensions.formgrader" in sys.modules:  # the Jupyter server reads this too
-    from grading import formgrader
+if not left_out():
+    from grading import nbgrader_classes
 
-    formgrader.install()
+    nbgrader_classes.install()
+    if "nbgrader.server_extensions.formgrader" in sys.modules:  # the Jupyter server reads this too
+        from grading import formgrader
+
+        formgrader.install()
 
 c = get_config()  # noqa: F821
 c.CourseDirectory.course_id = "prooflm"

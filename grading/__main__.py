@@ -4,7 +4,9 @@
 def main() -> None:
     """Run the command line."""
     from grading.cli import app
+    from grading.lean import leave_out
 
+    leave_out()
     app(prog_name="python -m grading")
 
 

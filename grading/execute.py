@@ -3,24 +3,13 @@
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from nbformat import NotebookNode
 
+from grading.execution import Execution, Limits
 from grading.exercise import Exercise
 from grading.sandbox import Policy
-from grading.session import Asked, Limits, Shown
-
-
-@dataclass
-class Execution:
-    """What running a notebook gave. Plain data, so that it can be stored and judged again."""
-
-    answers: dict[str, str] = field(default_factory=dict)  # exercise id -> encoded answers of its probe
-    failures: dict[str, str] = field(default_factory=dict)  # exercise id -> why there is no answer
-    isolation: str = ""  # "warm", "cold" or "none"
-    seconds: float = 0.0
-    died: bool = False  # a kernel ended, and no limit of ours had ended it
+from grading.session import Asked, Shown
 
 
 def execute(

@@ -17,7 +17,7 @@ from nbformat.v4 import new_markdown_cell
 
 from grading.assignment import Assignment
 from grading.edition import digest, walls
-from grading.execute import Execution, Limits, execute
+from grading.execution import Execution, Limits
 from grading.exercise import Verdict
 from grading.inert import Room, inert_outputs, make_inert, new, quote_prose
 from grading.intake import Intake, Note, read_folder, take_in
@@ -88,6 +88,8 @@ def run(prepared: Prepared) -> dict:
 
 
 def _run_once(prepared: Prepared) -> tuple[Execution, list]:
+    from grading.execute import execute  # brings Jupyter's client, which who only judges does without
+
     task, notebook = prepared.task, deepcopy(prepared.intake.notebook)
     policy, exercises = walls(task.policy, task.assignment.withheld, prepared.intake.files), task.assignment.exercises
     execution = execute(notebook, exercises, task.seed, policy, unsafe=task.unsafe, limits=task.limits)

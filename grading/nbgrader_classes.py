@@ -1,233 +1,35 @@
-"""nbgrader's own autograde command over our grading: `nbgrader autograde`, the formgrader's button, `make grade`.
+"""nbgrader's own autograde over our grading: `nbgrader autograde` and the formgrader's button."""
 
-Nothing of nbgrader's touches what was handed in: no link is followed, no file copied, no cell run by it. Formats,
-gradebook and folders are its own.
-"""
-
-import errno
-import fnmatch
-import json
-import os
-import stat
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import NoReturn
 
-import nbformat
 import nbgrader.apps.api
 import nbgrader.apps.autogradeapp
 import nbgrader.converters
-from nbformat import NotebookNode
-from nbgrader.api import Gradebook
 from nbgrader.converters import Autograde
 from nbgrader.converters.base import NbGraderException
-from nbgrader.coursedir import CourseDirectory
-from nbgrader.preprocessors import AssignLatePenalties
-from nbgrader.utils import parse_utc
-from traitlets import Bool, Dict, Instance, Int
-from traitlets.config import Config, PyFileConfigLoader
 
-from grading.assignment import Assignment, AssignmentError
-from grading.execute import Limits
-from grading.grade import Graded, Prepared, Task, finish, nothing_ran, prepare, run
-from grading.record import GradebookError, Recorder, open_gradebook
-from grading.sandbox import Policy, SandboxError
-from grading.store import Store, write_atomically
-from grading.submitted import mode, submissions
-
-CONFIG = "nbgrader_config.py"
-MAX_TIMESTAMP = 100  # bytes
-
-# nbgrader starts alembic by name; it lies beside this interpreter, whether or not its environment is active
-os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+from grading.grade import prepare
+from grading.grader import TROUBLE, Grader, told
 
 
-class SafeAutograde(Autograde):
-    """Autograde that grades behind walls and records each submission at once, or not at all."""
-
-    unsafe_no_sandbox = Bool(
-        False, help="Run submissions with the grader's own rights. The grade's record says so."
-    ).tag(config=True)
-    seed = Int(
-        None, allow_none=True, help="Of the secret cases; drawn once and kept in the course's folder when not given."
-    ).tag(config=True)
-    stored_only = Bool(False, help="Judge what was executed before; execute nothing.").tag(config=True)
-
-    policy = Instance(Policy, ())
-    limits = Instance(Limits, ())
-
-    lost = Dict(help="Why a student's run has no answers, by student: these get no points, with the reason.")
-    graded = Dict(help="What became of each submission, by student: the notes of its intake.")
+class SafeAutograde(Grader, Autograde):
+    """Autograde that grades behind walls."""
 
     def start(self) -> None:
         """Grade and record every submission that the command names. Raises NbGraderException with one line."""
-        with self.recording() as record:
-            for task in (tasks := self.tasks()):
-                record(prepare(task))
+        try:
+            with self.recording() as record:
+                for task in (tasks := self.tasks()):
+                    record(prepare(task))
+        except TROUBLE as error:
+            self._fail(told(error))
         if not tasks:
             where = f"{self.coursedir.submitted_directory}/{self.coursedir.student_id}/{self.coursedir.assignment_id}"
             self._fail(f"nothing to grade in {where}")
 
-    @contextmanager
-    def recording(self) -> Iterator[Callable[[Prepared], None]]:
-        """With the gradebook open, a function that judges a submission and records it; one not run yet it runs.
-
-        A gradebook that could not be written is found at once rather than after hours of running. What goes wrong
-        within, on either side, is raised as NbGraderException with one line.
-        """
-        root = Path(self.coursedir.root)
-        store = Store(root)
-        try:
-            with open_gradebook(self.coursedir) as gradebook:
-                recorder = self._recorder(gradebook)
-                recorder.try_to_write()
-
-                def record(prepared: Prepared) -> None:
-                    if graded := self._grade(store, prepared):
-                        self._keep(root, prepared.task, graded, recorder)
-                        self.graded[graded.student] = graded.notes
-
-                yield record
-        except (AssignmentError, GradebookError, SandboxError) as error:
-            self._fail(str(error))
-        except OSError as error:
-            self._fail(disk_trouble(error))
-
     def _fail(self, message: str) -> NoReturn:
         self.log.error("%s", message)
         raise NbGraderException(message)
-
-    def _recorder(self, gradebook: Gradebook) -> Recorder:
-        name = self.coursedir.assignment_id
-        try:
-            recorder = Recorder(gradebook, name)
-        except KeyError:
-            raise AssignmentError(f"assignment {name} is not in the gradebook; run make release") from None
-        if missing := sorted(set(Assignment(name, Path(self.coursedir.root)).exercises) - set(recorder.graded)):
-            raise AssignmentError(f"cell {missing[0]} of {name} is not in the gradebook; run make release")
-        return recorder
-
-    def tasks(self) -> list[Task]:
-        """One task for each submission of the assignment, by student."""
-        root = Path(self.coursedir.root)
-        assignment = Assignment(self.coursedir.assignment_id, root)
-        seed = Store(root).secret_seed() if self.seed is None else self.seed
-        found = submissions(root / self.coursedir.submitted_directory, assignment.name)
-        return [
-            Task(assignment, student, found[student], seed, self.policy, self.limits, self.unsafe_no_sandbox)
-            for student in self.students()
-        ]
-
-    def students(self) -> list[str]:
-        """Who handed in this assignment and is meant by the command."""
-        found = submissions(
-            Path(self.coursedir.root) / self.coursedir.submitted_directory, self.coursedir.assignment_id
-        )
-        excluded = self.coursedir.student_id_exclude.split(",")
-        return [
-            student
-            for student in found
-            if fnmatch.fnmatchcase(student, self.coursedir.student_id) and student not in excluded
-        ]
-
-    def waiting(self) -> tuple[list[str], list[str]]:
-        """Students whose submissions would be run, and those whose were before."""
-        store, waiting, known = Store(Path(self.coursedir.root)), [], []
-        for task in self.tasks():
-            (waiting if store.get(prepare(task).key) is None else known).append(task.student)
-        return waiting, known
-
-    def _grade(self, store: Store, prepared: Prepared) -> Graded | None:
-        """The graded submission; None when only a stored one would do."""
-        student, record = prepared.task.student, store.get(prepared.key)
-        if record is None and student in self.lost:
-            record = nothing_ran(prepared, self.lost[student])
-        if record is None:
-            if self.stored_only:
-                self.log.warning("%s: not executed yet in this form; run make grade", student)
-                return None
-            record = run(prepared)
-            store.put(prepared.key, record)
-        for note in prepared.notes:
-            self.log.warning("%s", note)
-        return finish(prepared, record)
-
-    def _keep(self, root: Path, task: Task, graded: Graded, recorder: Recorder) -> None:
-        """Gradebook first, notebook last: only with the notebook in place does a submission count as done."""
-        name = task.assignment.name
-        folder = Path(self.coursedir.format_path(self.coursedir.autograded_directory, task.student, name))
-        path, timestamp = root / folder / f"{name}.ipynb", _timestamp(task.folder)
-        text = nbformat.v4.writes(graded.notebook)
-        same = _content(path) == json.loads(text)["cells"]
-        if same and not self.force and recorder.holds(task.student, graded.notebook):
-            return
-        recorder.record(task.student, graded.notebook, timestamp)
-        if recorder.due:
-            self._penalise(task.student, graded.notebook)
-        for source in self._files_of_source(root, name):
-            write_atomically(path.parent / source.name, source.read_bytes())
-        if timestamp:
-            write_atomically(path.parent / "timestamp.txt", timestamp.encode())
-        write_atomically(path, text.encode())
-        self.set_permissions(name, task.student)
-
-    def _penalise(self, student: str, notebook: NotebookNode) -> None:
-        name = self.coursedir.assignment_id
-        names = {"student": student, "assignment": name, "notebook": name, "db_url": self.coursedir.db_url}
-        AssignLatePenalties(parent=self).preprocess(notebook, {"nbgrader": names})
-
-    def _files_of_source(self, root: Path, name: str) -> list[Path]:
-        folder = root / self.coursedir.source_directory / name
-        return [path for path in folder.iterdir() if path.is_file() and path.suffix != ".ipynb"]
-
-
-def course(root: Path, assignment: str, students: str = "*") -> CourseDirectory:
-    """nbgrader's description of the course in `root`, for one assignment and the students of a pattern.
-
-    What root/nbgrader_config.py says of the CourseDirectory (its db_url) holds here too.
-    """
-    root = root.resolve()
-    directory = CourseDirectory(root=str(root), course_id="prooflm", config=configuration(root))
-    directory.root, directory.assignment_id, directory.student_id = str(root), assignment, students
-    return directory
-
-
-def configuration(root: Path) -> Config:
-    """What nbgrader_config.py in `root` says; nothing where there is none."""
-    if not (root / CONFIG).exists():
-        return Config()
-    return PyFileConfigLoader(CONFIG, path=str(root)).load_config()
-
-
-def disk_trouble(error: OSError) -> str:
-    """One line on a file that cannot be written or read, and what to do."""
-    kept = "; what was run is kept, and the same command goes on from there"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return f"the disk is full: make room and run the same command again ({error.strerror}: {error.filename}){kept}"
-    return f"{error.strerror or error}: {error.filename}{kept}" if error.filename else f"{error}{kept}"
-
-
-def _content(path: Path) -> list | None:
-    """The cells of a notebook we wrote; None when there is none or the file is torn."""
-    try:
-        return json.loads(path.read_bytes())["cells"]
-    except (OSError, ValueError, KeyError):
-        return None
-
-
-def _timestamp(folder: Path) -> str:
-    """A submission's own time as nbgrader's collect wrote it; nothing for a link, a flood or a text that is none."""
-    path = folder / "timestamp.txt"
-    if not stat.S_ISREG(mode(path)) or path.lstat().st_size > MAX_TIMESTAMP:
-        return ""
-    text = path.read_text(encoding="utf-8", errors="replace").strip()
-    try:
-        parse_utc(text)
-    except (ValueError, OverflowError):
-        return ""
-    return text
 
 
 def install() -> None:

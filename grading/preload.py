@@ -24,7 +24,7 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)  # which goes to all of a terminal'
 if os.environ.get(FIRST):
     _warm(os.environ[FIRST])  # imports torch in a process of its own, beside what follows
 with imports_kept():
-    for name in ("distributed", "distributed.nanny", "grading.grade"):
+    for name in ("distributed", "distributed.nanny", "grading.grade", "grading.execute"):
         importlib.import_module(name)
 for thread in threading.enumerate():
     if thread.name == "edition":  # a fork is safest without

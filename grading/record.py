@@ -4,8 +4,11 @@ nbgrader's own way opens the gradebook seven times a submission and commits afte
 between two commits leaves half a grade behind, and the next run takes the submission for done. The rows are the same.
 """
 
+import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from uuid import uuid4
 
 from nbformat import NotebookNode
@@ -22,10 +25,37 @@ from nbgrader.api import (
 )
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task, parse_utc
-from sqlalchemy import Row, insert, select, update
+from sqlalchemy import Boolean, Row, bindparam, insert, or_, select, update
 from sqlalchemy.exc import DBAPIError
 
+# nbgrader starts alembic by name; it lies beside this interpreter, whether or not its environment is active
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+
 GRADED, ANSWERED = ("GradeCell", "TaskCell"), ("SolutionCell", "TaskCell")  # kinds of cells that get a row each
+GRADES, COMMENTS = Grade.__table__, Comment.__table__
+# put together once: that takes longer than running them
+SET_POINTS = (
+    update(GRADES)
+    .where(GRADES.c.notebook_id == bindparam("mine"), GRADES.c.cell_id == bindparam("cell"))
+    .values(
+        auto_score=bindparam("points"),
+        needs_manual_grade=or_(bindparam("unread", type_=Boolean), GRADES.c.manual_score.is_not(None)),  # look again
+    )
+)
+SET_COMMENT = (
+    update(COMMENTS)
+    .where(COMMENTS.c.notebook_id == bindparam("mine"), COMMENTS.c.cell_id == bindparam("cell"))
+    .values(auto_comment=bindparam("text"))
+)
+ROWS = (
+    select(SubmittedAssignment.id, SubmittedNotebook.id, Grade.cell_id, Grade.auto_score)
+    .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+    .outerjoin(Grade, Grade.notebook_id == SubmittedNotebook.id)
+    .where(
+        SubmittedNotebook.notebook_id == bindparam("notebook"),
+        SubmittedAssignment.student_id == bindparam("student"),
+    )
+)
 REMEDIES = {  # what databases say, and what to do
     "locked": "another program is writing to it; let it finish or close it",
     "readonly": "give yourself the right to write it and its folder",
@@ -97,20 +127,16 @@ class Recorder:
         """The submission's rows as nbgrader would write them, all or none. A person's marks stay."""
         try:
             mine = self._expect_submission(student, timestamp)
-            points = _points(notebook)
-            for name, value in points.items():
-                by_hand = True if value is None else Grade.manual_score.is_not(None)  # a person is to look (again)
-                where = (Grade.notebook_id == mine, Grade.cell_id == self.graded[name])
-                self.db.execute(
-                    update(Grade).where(*where).values(auto_score=value, needs_manual_grade=by_hand),
-                    execution_options={"synchronize_session": False},
-                )
-            for name, text in _comments(notebook).items():
-                where = (Comment.notebook_id == mine, Comment.cell_id == self.answered[name])
-                self.db.execute(
-                    update(Comment).where(*where).values(auto_comment=text),
-                    execution_options={"synchronize_session": False},
-                )
+            points = [
+                {"mine": mine, "cell": self.graded[name], "points": value, "unread": value is None}
+                for name, value in _points(notebook).items()
+            ]
+            comments = [
+                {"mine": mine, "cell": self.answered[name], "text": text} for name, text in _comments(notebook).items()
+            ]
+            for statement, rows in ((SET_POINTS, points), (SET_COMMENT, comments)):
+                if rows:
+                    self.db.execute(statement, rows)
             self.db.commit()
         except BaseException:
             self.db.rollback()
@@ -118,13 +144,7 @@ class Recorder:
 
     def _rows_of(self, student: str) -> Sequence[Row]:
         """(submission, submitted notebook, graded cell, its points) of each grade; others may write meanwhile."""
-        rows = (
-            select(SubmittedAssignment.id, SubmittedNotebook.id, Grade.cell_id, Grade.auto_score)
-            .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
-            .outerjoin(Grade, Grade.notebook_id == SubmittedNotebook.id)
-            .where(SubmittedNotebook.notebook_id == self.notebook, SubmittedAssignment.student_id == student)
-        )
-        return self.db.execute(rows).all()
+        return self.db.execute(ROWS, {"notebook": self.notebook, "student": student}).all()
 
     def _expect_submission(self, student: str, timestamp: str) -> str:
         """Id of the student's submitted notebook, with a row for each cell."""
@@ -136,7 +156,9 @@ class Recorder:
                     update(SubmittedAssignment).where(SubmittedAssignment.id == submission).values(**when),
                     execution_options={"synchronize_session": False},
                 )
-            self._add_rows(Grade, mine, set(self.graded.values()) - {row.cell_id for row in rows})  # of cells released later
+            self._add_rows(
+                Grade, mine, set(self.graded.values()) - {row.cell_id for row in rows}
+            )  # of cells released later
             return mine
         submission, mine = _new_id(), _new_id()
         if self.db.execute(select(Student.id).where(Student.id == student)).first() is None:

@@ -14,7 +14,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass
 from itertools import groupby
 from queue import Empty
 from typing import Any
@@ -25,6 +24,7 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
+from grading.execution import Limits
 from grading.exercise import Exercise
 from grading.sandbox import Policy, SandboxedKernelManager
 from grading.sandbox.inside import ANSWERING
@@ -36,15 +36,6 @@ MAX_ID_BYTES = 64
 FORK_SECONDS = 5.0  # for all forks together; who needs more gets it in the second kernel
 PATIENCE = 5.0  # seconds between an interrupt and giving a kernel up
 START_SECONDS = 60.0
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How long student code may run, in seconds."""
-
-    cell: float = 20.0
-    probe: float = 20.0
-    notebook: float = 180.0
 
 
 class KernelGone(Exception):

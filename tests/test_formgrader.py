@@ -15,7 +15,7 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from nbgrader.api import Gradebook
 
-import grading.nbgrader_classes  # noqa: F401  makes nbgrader find its tools
+import grading.record  # noqa: F401  makes nbgrader find its tools
 
 ROOT = Path(__file__).parents[1]
 PAYLOAD = (

@@ -25,9 +25,9 @@ from benchmarks.classes import kernels
 from grading import demo
 from grading.assignment import Assignment
 from grading.cli import app
+from grading.course import course as nbgrader_course
 from grading.grade import Task, finish, nothing_ran, prepare, run
 from grading.nbgrader_classes import SafeAutograde
-from grading.nbgrader_classes import course as nbgrader_course
 from grading.sandbox import SandboxedKernelManager
 from tests.grading_class import (
     POINTS,
@@ -178,7 +178,9 @@ def test_a_kernel_killed_before_it_answers_is_started_once_more(course, monkeypa
     folder = course / "submitted" / "solves_everything" / "p4"
     at_exit = []
     monkeypatch.setattr(atexit, "register", lambda callback, *_, **__: at_exit.append(callback))
-    monkeypatch.setattr(atexit, "unregister", lambda callback: at_exit.__setitem__(slice(None), [c for c in at_exit if c != callback]))
+    monkeypatch.setattr(
+        atexit, "unregister", lambda callback: at_exit.__setitem__(slice(None), [c for c in at_exit if c != callback])
+    )
     record = run(prepare(Task(Assignment("p4", CHECKOUT), "solves_everything", folder, seed=5)))
     assert killed and not record["execution"]["died"] and not record["execution"]["failures"]
     assert set(record["execution"]["answers"]) == {"P4.1", "P4.2", "P4.3"}
@@ -290,7 +292,9 @@ def test_a_clock_that_jumps(fresh, undisturbed):
 
 
 def test_no_answers_means_no_points_and_the_reason(undisturbed):
-    task = next(t for t in SafeAutograde(coursedir=nbgrader_course(undisturbed, "p4")).tasks() if t.student == "untouched")
+    task = next(
+        t for t in SafeAutograde(coursedir=nbgrader_course(undisturbed, "p4")).tasks() if t.student == "untouched"
+    )
     prepared = prepare(task)
     graded = finish(prepared, nothing_ran(prepared, "the reason"))
     assert graded.points == 0 and all("the reason" in str(verdict) for verdict in graded.verdicts.values())

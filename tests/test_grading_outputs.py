@@ -2,7 +2,8 @@
 
 from nbformat.v4 import new_code_cell, new_notebook
 
-from grading.execute import Limits, execute
+from grading.execute import execute
+from grading.execution import Limits
 from grading.sandbox import Policy
 
 CHATTY = """

@@ -12,9 +12,10 @@ from grading import demo
 from grading.assignment import Assignment
 from grading.edition import walls
 from grading.execute import execute
+from grading.execution import Limits
 from grading.intake import read_folder, take_in
 from grading.sandbox import Policy
-from grading.session import Asked, Limits, without_errors
+from grading.session import Asked, without_errors
 from proof_lm.probes.codec import encode
 
 ROOT = Path(__file__).parents[1]

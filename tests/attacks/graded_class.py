@@ -13,9 +13,10 @@ from nbgrader.api import Gradebook
 from nbgrader.converters import GenerateFeedback
 from traitlets.config import Config
 
+from grading.course import course
 from grading.engine import cluster, run_class
-from grading.execute import Limits
-from grading.nbgrader_classes import SafeAutograde, course
+from grading.execution import Limits
+from grading.nbgrader_classes import SafeAutograde
 from grading.sandbox import Policy
 from grading.store import Store
 from tests.attacks import CANARY, CodeAttack, code_attacks
