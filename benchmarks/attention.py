@@ -21,7 +21,13 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from proof_lm.attention import blocked_causal_attention, causal_attention, multi_head_attention
+from proof_lm.attention import (
+    blocked_causal_attention,
+    causal_attention,
+    merge_heads,
+    multi_head_attention,
+    split_heads,
+)
 from proof_lm.gradients import (
     directional_gradient_check,
     gradient_check,
@@ -63,16 +69,22 @@ def torch_layer(attention: Callable, hidden: torch.Tensor, weights: list[torch.T
     return attended.transpose(0, 1).reshape(hidden.shape) @ wo, attention_weights
 
 
+def layer_without_weights(hidden: np.ndarray, wq: np.ndarray, wk: np.ndarray, wv: np.ndarray, wo: np.ndarray) -> np.ndarray:
+    """`multi_head_attention` for who does not ask for the weights: (T, d) -> (T, d)."""
+    query, key, value = (split_heads(hidden @ weight, HEADS) for weight in (wq, wk, wv))
+    return merge_heads(blocked_causal_attention(query, key, value, with_weights=False)[0]) @ wo
+
+
 def attention(rounds: int) -> str:
     rows = [[f"T = {time}", *(f"{ratio:.2f}" for ratio in against_torch(time, rounds))] for time in (256, 512, 1024)]
-    layers = ["layer", "layer, torch with weights"]
+    layers = ["layer", "layer, torch with weights", "layer without weights"]
     return measure.table(["torch's time over ours", *layers, "attention", "blocked", "einsum"], rows)
 
 
 @torch.inference_mode()
 def against_torch(time: int, rounds: int) -> list[float]:
-    """Ratios for the layer, the same beside a torch that returns weights too, plain attention, blocked attention and
-    the einsum, after a look that they agree."""
+    """Ratios for the layer, the same beside a torch that returns weights too, the layer without weights, plain
+    attention, blocked attention and the einsum, after a look that they agree."""
     rng = np.random.default_rng(41)
     arrays = rng.normal(size=(3, HEADS, time, WIDTH // HEADS)).astype(np.float32)
     hidden = rng.normal(size=(time, WIDTH)).astype(np.float32)
@@ -84,18 +96,23 @@ def against_torch(time: int, rounds: int) -> list[float]:
         "torch layer": lambda: torch_layer(fused, torch_hidden, torch_weights)[0].numpy(),
         "torch layer with weights": lambda: torch_layer(written_out, torch_hidden, torch_weights)[0].numpy(),
         "layer": lambda: multi_head_attention(hidden, *weights, HEADS)[0],
+        "layer without weights": lambda: layer_without_weights(hidden, *weights),
         "plain": lambda: causal_attention(*arrays)[0],
         "blocked": lambda: blocked_causal_attention(*arrays, with_weights=False)[0],
         "einsum": lambda: einsum_attention(*arrays),
     }
-    layers = ("torch layer", "torch layer with weights")
-    for name in layers:
+    for name in ("torch layer", "torch layer with weights", "layer without weights"):
         np.testing.assert_allclose(runs["layer"](), runs[name](), atol=1e-4)
     for name in ("plain", "blocked", "einsum"):
         np.testing.assert_allclose(runs[name](), runs["torch"](), atol=1e-5)
     seconds = measure.medians(runs, rounds, CALLS)
-    ratios = [seconds[name] / seconds["layer"] for name in layers]
-    return [*ratios, *(seconds["torch"] / seconds[name] for name in ("plain", "blocked", "einsum"))]
+    pairs = [
+        ("torch layer", "layer"),
+        ("torch layer with weights", "layer"),
+        ("torch layer", "layer without weights"),
+        *(("torch", name) for name in ("plain", "blocked", "einsum")),
+    ]
+    return [seconds[other] / seconds[ours] for other, ours in pairs]
 
 
 def gradients(rounds: int, width: int = 32) -> str:

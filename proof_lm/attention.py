@@ -55,7 +55,7 @@ def blocked_causal_attention(
     query, key, value (..., T, d_h) -> attended (..., T, d_h), weights (..., T, T) or None. Half the work, in place,
     on the (h, block, T) scores of all heads of one sequence, which stay in the processor's cache.
     """
-    query = query / query.shape[-1] ** 0.5
+    query = query * query.shape[-1] ** -0.5
     *leading, time, _ = query.shape
     heads, hidden = leading[-1:], ~causal_mask(min(block, time))
     attended = np.empty((*leading, time, value.shape[-1]), np.result_type(query, value))
@@ -63,26 +63,27 @@ def blocked_causal_attention(
     reach = np.vecdot(query, query) * np.maximum.accumulate(np.vecdot(key, key), axis=-1)  # scores^2 are no larger
     calm = reach[..., None] < (np.log(np.finfo(query.dtype).max) / 4) ** 2  # (..., T, 1), far from where exp overflows
     all_calm = calm.all()
-    room = np.empty(np.prod(heads, dtype=int) * len(hidden) * time, np.result_type(query, key))  # for one block's scores
-    ones = np.ones((time, 1), room.dtype)
+    count = np.prod(heads, dtype=int)
+    room = np.empty(count * len(hidden) * time, np.result_type(query, key))  # for one block's scores
+    ones, totals = np.ones((time, 1), room.dtype), np.empty((*leading, time, 1), room.dtype)
     for sequence in np.ndindex(*leading[:-1]):
         keys, values = np.ascontiguousarray(key[sequence].swapaxes(-2, -1)), value[sequence]  # (h, d_h, T), (h, T, d_h)
         for start in range(0, time, block):
             end = min(start + block, time)
             rows, length = np.s_[*sequence, ..., start:end, :], end - start
-            shape = (*heads, length, end)  # keys up to the last query
-            scores = room[: np.prod(shape)].reshape(shape)
+            scores = room[: count * length * end].reshape(*heads, length, end)  # keys up to the last query
             np.matmul(query[rows], keys[..., :end], out=scores)
             np.copyto(scores[..., start:], -np.inf, where=hidden[:length, :length])  # no other part needs a mask
             if not all_calm:
                 peak = scores.max(axis=-1, keepdims=True)
                 scores -= np.where(calm[rows] | (peak == -np.inf), 0.0, peak)
             np.exp(scores, out=scores)
-            total = scores @ ones[:end]  # (h, length, 1), a sum over keys
+            total = np.matmul(scores, ones[:end], out=totals[rows])  # (h, length, 1), a sum over keys
             total[total == 0.0] = 1.0
-            np.divide(scores @ values[..., :end, :], total, out=attended[rows])
+            np.matmul(scores, values[..., :end, :], out=attended[rows])
             if with_weights:
                 np.divide(scores, total, out=weights[rows][..., :end])
+    attended /= totals
     return attended, weights
 
 
