@@ -19,7 +19,7 @@ RUN ?= runs/proofs
 TESTS ?= $(wildcard tests course source)
 # A browser is opened where there is one to open: always on macOS, on Linux where there is a display.
 LAB_FLAGS := $(if $(filter Darwin,$(shell uname -s))$(DISPLAY)$(WAYLAND_DISPLAY),,--no-browser)
-LAB_FLAGS += $(if $(filter 0,$(shell id -u)),--allow-root)
+LAB_FLAGS += $(if $(filter 0,$(shell id -u)),--allow-root) --custom-css --ServerApp.tornado_settings=static_custom_path=labconfig
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,8 +29,8 @@ lab: $(INSTALLED) ## install what is missing and open the course in JupyterLab (
 		--LabApp.default_url=/lab/tree/course/00_start_here.ipynb
 
 train: $(INSTALLED) ## train a model that proves theorems; Ctrl-C stops it, make train goes on (RUN=folder)
-	@if ls $(RUN)/step-*.safetensors >/dev/null 2>&1; then command=resume; else command=train; fi; \
-		exec $(VENV_PYTHON) -m proof_lm $$command --run $(RUN)
+	@if ls "$(RUN)"/step-*.safetensors >/dev/null 2>&1; then command=resume; else command=train; fi; \
+		exec $(VENV_PYTHON) -m proof_lm $$command --run "$(RUN)"
 
 test: export OMP_NUM_THREADS := 1
 test: $(INSTALLED) ## lint, run every test, re-execute every notebook and compare outputs and figures

@@ -10,6 +10,7 @@ import time
 import tomllib
 from importlib.metadata import distribution
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from packaging.requirements import Requirement
@@ -137,6 +138,11 @@ def test_make_alone_lists_every_target():
     assert [line.split()[1] for line in shown.splitlines()] == rules
 
 
+def test_a_run_may_lie_in_a_folder_with_a_space_in_its_name():
+    said = make(ROOT, "--dry-run", "--assume-old=.venv/.installed", "train", "RUN=runs/two words").stdout
+    assert '--run "runs/two words"' in said
+
+
 def test_readme_names_no_command_that_is_missing():
     named = set(re.findall(r"(?:`|^ {4})make ([a-z]+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
     listed = {line.split()[1] for line in make(ROOT).stdout.splitlines()}
@@ -188,7 +194,9 @@ def test_lab_prints_its_address_without_a_display_and_stops_cleanly(tmp_path):
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where tests run in the background
         )
     try:
-        wait_for(r"http://\S+/lab/tree/course/00_start_here\.ipynb\?token=\w+", log, lab)
+        address = wait_for(r"http://\S+/lab/tree/course/00_start_here\.ipynb\?token=\w+", log, lab)
+        with urlopen(address.partition("/lab/")[0] + "/custom/custom.css") as page:
+            assert b".jp-PlaceholderText" in page.read()  # folded answers show nothing
     finally:
         os.killpg(lab.pid, signal.SIGINT)  # what Ctrl-C sends
         lab.wait(timeout=60)
