@@ -183,6 +183,7 @@ BROKEN = {
     b"": "the file is empty",
     b"\x00\x00\x00": "the file is empty",
     b'{"cells": [': "cut off",
+    b'{"cells": [\n{"source": "def f(': "the file is cut off at line 2",
     b"[1]": "not a notebook",
     b"{}": "no list of cells",
     b'{"cells": 3}': "no list of cells",

@@ -42,7 +42,7 @@ def _why_not_json(text: str, error: Exception) -> str:
     if conflict := CONFLICT.search(text):
         return f"merge-conflict markers from line {text.count(chr(10), 0, conflict.start()) + 1} on"
     line = getattr(error, "lineno", None)
-    if line and error.pos >= len(text.rstrip()) - 1:
+    if line and (error.pos >= len(text.rstrip()) - 1 or error.msg.startswith("Unterminated string")):
         return f"the file is cut off at line {line}"
     return f"the file is not JSON at line {line}" if line else "the file is not JSON that can be read"
 
