@@ -114,13 +114,15 @@ def evaluate(state: State, theorems: int, seed: int) -> None:
     for title, levels in {"held-out": range(1, hardest + 1), "longer": range(hardest + 1, hardest + 4)}.items():
         counts = checked(state.model, held_out("test", theorems, seed, levels=tuple(levels), largest_formula=size))
         print(f"{title} theorems proved: {share(counts):.1%}", end="")
-        print("".join(f"; {proved}/{asked} of {level} lines" for level, (proved, asked) in counts.items()))
+        print("".join(f"; {proved}/{asked} of {level} line{'s' * (level > 1)}" for level, (proved, asked) in counts.items()))
 
 
 def sample(state: State, options: argparse.Namespace) -> None:
     sampling = {"temperature": options.temperature, "top_k": options.top_k, "top_p": options.top_p}
-    generator = torch.Generator().manual_seed(options.seed)
+    generator = torch.Generator().manual_seed(TrainConfig(seed=options.seed).seed)  # which refuses what is no seed
     if state.config.text:
+        if not options.prompt:
+            raise TrainingError("prompt: expected at least one byte to continue")
         ids = torch.tensor([list(options.prompt.encode())])
         tokens = state.model.generate(ids, options.tokens, generator=generator, **sampling)
         print(bytes(tokens[0].tolist()).decode(errors="replace"))
@@ -158,5 +160,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
     except ValueError as error:  # TrainingError, ProofError, and what the model says of its arguments
         tell(f"python -m proof_lm {options.command}: {error}")
+        return 1
+    except RuntimeError as error:  # torch.OutOfMemoryError is one, and a processor's has no name
+        if "memory" not in str(error):
+            raise
+        tell(f"python -m proof_lm {options.command}: not enough memory; a smaller model or batch needs less")
         return 1
     return 0

@@ -193,7 +193,7 @@ FAULTS = {
     ("\nend", ""): "proof: the last line must be 'end'",
     ("\nend", "\nend\nend"): "line 6: expected",
     ("\nend", "\np from p & s\nend"): "line 6: nothing is left to prove",
-    ("q from p -> q", "q from p -> q ->"): "formula 'p  ->  q  -> '",
+    ("q from p -> q", "q from p -> q ->"): "formula 'p -> q ->'",
 }
 
 

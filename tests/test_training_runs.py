@@ -149,6 +149,10 @@ def test_two_processes_follow_the_loss_curve_of_one_and_one_goes_on_where_two_st
         (["--text", "{tmp}/short.txt"], "its last tenth must be longer than context_length"),
         (["--text", "{tmp}/none.txt"], "No such file or directory"),
         (["--run", "/proc/run"], "/proc/run"),
+        (["--learning-rate", "nan"], "learning_rate: expected at least 0, got nan"),
+        (["--learning-rate", "inf"], "learning_rate: expected at least 0 and finite, got inf"),
+        (["--seed", str(2**63)], "seed: expected less than 2**63"),
+        (["--d-model", str(2**40)], "not enough memory"),
     ],
 )
 def test_a_run_that_cannot_be_is_refused_in_one_line(arguments, said, tmp_path, capsys):
@@ -189,6 +193,30 @@ def test_the_architecture_is_an_option_and_a_checkpoint_keeps_it(arguments, arch
     assert load_newest(tmp_path).model.config == state.model.config
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--context-length", "8"], "context_length: expected at least "),
+        (["--run", "{tmp}/file"], "{tmp}/file/log.csv: Not a directory"),
+    ],
+)
+def test_what_shows_only_with_the_data_is_refused_in_one_line_too(arguments, said, tmp_path, capsys):
+    from proof_lm.cli import main
+
+    (tmp_path / "file").touch()
+    assert main(["train", *flags(tmp_path / "run"), *(text.format(tmp=tmp_path) for text in arguments)]) == 1
+    err = capsys.readouterr().err
+    assert said.format(tmp=tmp_path) in err and err.count("\n") == 1
+
+
+def test_a_reader_that_goes_away_costs_one_line(whole):
+    process = start("evaluate", "--run", whole[0], "--theorems", 1)
+    process.stdout.close()
+    assert process.stderr.read() == "python -m proof_lm: output: Broken pipe\n"
+    assert process.wait() == 1
+    process.stderr.close()
+
+
 def test_a_folder_that_holds_a_run_is_not_overwritten(whole, capsys):
     from proof_lm.cli import main
 
@@ -203,8 +231,19 @@ def test_a_trained_run_is_sampled_from_and_its_proof_is_judged(whole, capsys):
     out = capsys.readouterr().out
     assert out.startswith("p -> q\np\n|- q\n")
     assert "checked: every line follows" in out or "not a proof:" in out
-    assert main(["sample", "--run", str(whole[0]), "p -> Q |- q"]) == 1
-    assert capsys.readouterr().err.count("\n") == 1
+    assert main(["sample", "--run", str(whole[0]), "p->Q |- q"]) == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and "formula 'p -> Q'" in err
+
+
+def test_nothing_cannot_be_continued(tmp_path, capsys):
+    from proof_lm.cli import main
+
+    text = tmp_path / "text"
+    text.write_text("p" * 1000)
+    assert main(["train", *flags(tmp_path / "run", text=text, steps=1)]) == 0
+    assert main(["sample", "--run", str(tmp_path / "run"), ""]) == 1
+    assert capsys.readouterr().err.endswith("prompt: expected at least one byte to continue\n")
 
 
 def test_an_evaluation_on_no_theorems_is_refused(whole, capsys):

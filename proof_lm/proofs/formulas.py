@@ -60,6 +60,7 @@ def parse_formula(text: str) -> Formula:
     tokens = text.split()
     if len(tokens) > LONGEST_FORMULA:
         raise ProofError(f"formula: {len(tokens)} tokens, at most {LONGEST_FORMULA} are read")
+    text = " ".join(tokens)
     formula, rest = _read_formula(tokens, text)
     if rest:
         raise ProofError(f"formula {text!r}: unexpected {rest[0]!r} after {show(formula)!r}")

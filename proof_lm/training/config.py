@@ -67,9 +67,12 @@ class TrainConfig:
             elif type(value) is not kind:
                 raise TrainingError(f"{option.name}: expected {kind.__name__}, got {value!r}")
             if kind in (int, float) and not option.metadata["least"] <= value < math.inf:
-                raise TrainingError(f"{option.name}: expected at least {option.metadata['least']}, got {value}")
+                most = " and finite" if value == math.inf else ""
+                raise TrainingError(f"{option.name}: expected at least {option.metadata['least']}{most}, got {value}")
         if self.precision not in PRECISIONS:
             raise TrainingError(f"precision: expected one of {', '.join(PRECISIONS)}, got {self.precision!r}")
+        if self.seed >= 2**63:
+            raise TrainingError(f"seed: expected less than 2**63, got {self.seed}")
         for name in ("beta1", "beta2"):
             if getattr(self, name) >= 1:
                 raise TrainingError(f"{name}: expected less than 1, got {getattr(self, name)}")

@@ -115,7 +115,13 @@ def load_data(config: TrainConfig, split: str = "train") -> Data:
     """The data that the config names: for 'train' what is learned from, for 'validation' what is held out."""
     if not config.text:
         examples = config.examples if split == "train" else 4 * config.batch_size
-        return ProofData(split, examples, config.seed, config.batch_size, config.hardest, config.largest_formula)
+        data = ProofData(split, examples, config.seed, config.batch_size, config.hardest, config.largest_formula)
+        if (longest := max(map(len, data.sequences)) - 1) > config.context_length:  # the last token is no input
+            raise TrainingError(
+                f"context_length: expected at least {longest} for the longest theorem with its proof, "
+                f"got {config.context_length}"
+            )
+        return data
     try:
         ids = np.frombuffer(Path(config.text).read_bytes(), dtype=np.uint8)
     except OSError as error:

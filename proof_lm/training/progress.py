@@ -22,8 +22,8 @@ class CsvLog:
 
     def __init__(self, state: State) -> None:
         self.path = Path(state.config.run) / "log.csv"
-        kept = [row for row in read_log(self.path) if int(row["step"]) <= state.step]
         try:
+            kept = [row for row in read_log(self.path) if int(row["step"]) <= state.step]
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.file = open(self.path, "w", newline="")  # noqa: SIM115 (closed by close)
         except OSError as error:
