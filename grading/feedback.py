@@ -11,7 +11,8 @@ from nbgrader.utils import is_locked
 from grading.inert import make_inert
 
 POLICY = "default-src 'none'; script-src 'none'; img-src data:; style-src 'unsafe-inline'; font-src data:"
-STYLE = "pre { white-space: pre-wrap; overflow-wrap: anywhere } th, td { padding: 0.2em 0.6em }"  # nothing runs out
+# nothing runs out of the page, words stay whole (nbgrader's style breaks them anywhere), columns stay apart
+STYLE = "pre { white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere } th, td { padding: 0.2em 0.6em }"
 RUNS = ["script", "iframe", "object", "embed", "form", "link", "base", "meta[http-equiv]"]
 
 
@@ -33,11 +34,16 @@ def inert_page(html: str) -> str:
     make_still(page)
     if page.head is None:
         page.insert(0, page.new_tag("head"))
+    add_style(page)
+    page.head.insert(0, page.new_tag("meta", attrs={"http-equiv": "Content-Security-Policy", "content": POLICY}))
+    return str(page)
+
+
+def add_style(page: BeautifulSoup) -> None:
+    """Let a page that has a head show a notebook's text and tables as they should be read, in place."""
     style = page.new_tag("style")
     style.string = STYLE
     page.head.append(style)
-    page.head.insert(0, page.new_tag("meta", attrs={"http-equiv": "Content-Security-Policy", "content": POLICY}))
-    return str(page)
 
 
 def make_still(page: Tag) -> None:

@@ -16,7 +16,7 @@ from nbconvert.exporters import HTMLExporter
 from nbgrader.server_extensions.formgrader import apihandlers, formgrader, handlers
 from tornado import web
 
-from grading.feedback import make_still
+from grading.feedback import add_style, make_still
 from grading.inert import make_inert
 
 POLICY = (
@@ -85,6 +85,7 @@ def guarded(page: str, nonce: str, base_url: str) -> str:
     tree = BeautifulSoup(page, "html.parser")
     for cells in tree.select("#notebook-container"):
         make_still(cells)
+        add_style(tree)
     ours = f"{base_url}/formgrader/static/"
     for script in tree.find_all("script"):
         if script.get("src", ours).startswith(ours) and script.get("type", "text/javascript") == "text/javascript":

@@ -16,6 +16,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from nbgrader.api import Gradebook
 
 import grading.record  # noqa: F401  makes nbgrader find its tools
+from grading.feedback import STYLE
 
 ROOT = Path(__file__).parents[1]
 PAYLOAD = (
@@ -128,6 +129,7 @@ def test_submission_is_shown_as_text_with_a_place_for_points(formgrader):
     page = BeautifulSoup(formgrader.get(f"/submissions/{formgrader.submission}/").text, "html.parser")
     assert page.select_one("input.score#prose") and page.select_one("textarea#prose-comment")
     assert page.get_text().count("<script>owned()</script>") >= 5
+    assert STYLE in map(str, (style.string for style in page.select("head style")))
 
 
 def test_each_answer_has_a_nonce_of_its_own(formgrader):

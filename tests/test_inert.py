@@ -144,3 +144,7 @@ def test_hidden_tests_and_mark_schemes_do_not_reach_the_page():
 
 def test_a_page_without_a_head_gets_the_policy_too():
     assert inert_page("<p>x</p>").startswith('<head><meta content="default-src')
+
+
+def test_words_of_an_answer_stay_whole():
+    assert "word-break: normal" in inert_page("<pre>x</pre>")
