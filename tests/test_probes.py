@@ -100,6 +100,36 @@ def test_each_call_gets_fresh_arguments_and_changes_are_told():
     np.testing.assert_array_equal(first.value, second.value)
 
 
+def _put_back(mapping: dict) -> None:
+    mapping["a"] = mapping.pop("a")
+
+
+def _give_another_zero(values: list) -> None:
+    values[0] = -values[0]
+
+
+@pytest.mark.parametrize(
+    ("argument", "meddle", "told"),
+    [
+        ({"a": [1.0], "b": [float("nan"), "text"]}, lambda mapping: mapping["b"][0], []),
+        ({"a": 1, "b": 2}, _put_back, []),  # the same keys and values, in another order
+        (["text", "text"], lambda values: values.__setitem__(0, "".join(["te", "xt"])), []),
+        ([0.0, 1.0], _give_another_zero, [1]),
+        ([np.eye(2)], lambda arrays: arrays[0].__setitem__((0, 1), 5), [1]),
+        ([np.eye(2)], lambda arrays: arrays.__setitem__(0, arrays[0].astype(np.float32)), [1]),
+        ({"a": [1, 2]}, lambda mapping: mapping["a"].reverse(), [1]),
+    ],
+)
+def test_a_change_is_told_however_deep_and_nothing_else_is(argument, meddle, told):
+    (answer,) = run_case(lambda untouched, value: meddle(value), "call", ((0, argument),))
+    assert (answer.error, answer.changed) == ("", told)
+
+
+def test_what_cannot_be_copied_is_no_argument():
+    (answer,) = run_case(lambda values: values.append(lambda: 0), "call", (([],),))
+    assert answer.error.startswith("TypeError: result: function is not plain data")
+
+
 def test_a_function_that_remembers_is_told_apart():
     seen = []
     (answer,) = run_case(lambda: seen.append(1) or len(seen), "call", ((),), twice=True)
