@@ -35,6 +35,7 @@ TROUBLE = (AssignmentError, GradebookError, SandboxError, OSError)  # of the cou
 class Grader(LoggingConfigurable):
     """Grades behind walls, and records each submission at once or not at all."""
 
+    coursedir = Instance(CourseDirectory)
     unsafe_no_sandbox = Bool(
         False, help="Run submissions with the grader's own rights. The grade's record says so."
     ).tag(config=True)
@@ -42,20 +43,19 @@ class Grader(LoggingConfigurable):
         None, allow_none=True, help="Of the secret cases; drawn once and kept in the course's folder when not given."
     ).tag(config=True)
     stored_only = Bool(False, help="Judge what was executed before; execute nothing.").tag(config=True)
+    force = Bool(False, help="Record anew what is recorded already.").tag(config=True)
+    permissions = Int(help="Of what is written, in octal digits.").tag(config=True)
 
     policy = Instance(Policy, ())
     limits = Instance(Limits, ())
 
     lost = Dict(help="Why a student's run has no answers, by student: these get no points, with the reason.")
     graded = Dict(help="What became of each submission, by student: the notes of its intake.")
-    force = Bool(False, help="Record anew what is recorded already.").tag(config=True)
-    permissions = Int(help="Of what is written, in octal digits.").tag(config=True)
-    coursedir = Instance(CourseDirectory)
 
     @classmethod
     def section_names(cls) -> list[str]:
         """Sections of a configuration that hold here: those of nbgrader's autograde too."""
-        return ["BaseConverter", "Autograde", *dict.fromkeys([*super().section_names(), "SafeAutograde"])]
+        return ["BaseConverter", "Autograde", "SafeAutograde", *super().section_names()]
 
     @default("permissions")
     def _permissions_default(self) -> int:
