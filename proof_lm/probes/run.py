@@ -1,10 +1,10 @@
 """Run a case: call the candidate through a named probe and record what came back."""
 
 import importlib
-import pickle
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pickle import dumps, loads  # by name: what a notebook replaces in the module is another
 from typing import Any
 
 import numpy as np
@@ -41,12 +41,12 @@ def run_case(candidate: Callable, probe: str, calls: tuple[tuple, ...], twice: b
 
 def _answer(candidate: Callable, probe: Callable, arguments: tuple, twice: bool) -> Answer:
     try:
-        kept = pickle.dumps(arguments)  # plain data, of which this is the quickest copy
-        given = pickle.loads(kept)
-        before = pickle.dumps(given)
+        kept = dumps(arguments)  # plain data, of which this is the quickest copy
+        given = loads(kept)
+        before = dumps(given)
         packed = encode(probe(candidate, *given))
         changed = _changed(given, arguments, before)
-        repeats = not twice or encode(probe(candidate, *pickle.loads(kept))) == packed
+        repeats = not twice or encode(probe(candidate, *loads(kept))) == packed
     except Exception as error:  # whatever the student's code raises is an answer too
         return Answer(error=f"{type(error).__name__}: {error}"[:MAX_ERROR_TEXT])
     return Answer(decode(packed), "", changed, repeats)  # plain data: tensors have become arrays
@@ -55,7 +55,7 @@ def _answer(candidate: Callable, probe: Callable, arguments: tuple, twice: bool)
 def _changed(given: tuple, arguments: tuple, before: bytes) -> list[int]:
     """Positions of what is another now. Equal bytes are equal arguments; others may be equal all the same."""
     with suppress(Exception):  # there may be something now of which no copy can be made
-        if pickle.dumps(given) == before:
+        if dumps(given) == before:
             return []
     return [i for i, (now, before) in enumerate(zip(given, arguments, strict=True)) if _differs(now, before)]
 
