@@ -86,6 +86,20 @@ def test_what_a_reader_is_to_predict_is_folded_until_run(tmp_path):
     assert "cell metadata" in lint(notebook, tmp_path)
 
 
+def test_a_figure_that_a_reader_is_to_predict_is_folded_with_the_code_that_describes_it():
+    v4 = nbformat.v4
+    figure = v4.new_output("display_data", data={"image/png": "aGk=", "text/plain": "<Figure>"})
+    cells = [
+        v4.new_code_cell("plot(alt='It fell.')", outputs=[figure]),
+        v4.new_markdown_cell("> **Predict.** Does it rise?"),
+        v4.new_code_cell("plot(alt='It rises.')", outputs=[figure]),
+        v4.new_code_cell("print(4)", outputs=[stream("4\n")]),
+    ]
+    notebook = v4.new_notebook(cells=cells)
+    normalise(notebook)
+    assert [cell.metadata.get("jupyter", {}).get("source_hidden", False) for cell in notebook.cells] == [False, False, True, False]
+
+
 def stream(text, name="stdout"):
     return nbformat.v4.new_output("stream", name=name, text=text)
 

@@ -48,12 +48,15 @@ def normalise(notebook: nbformat.NotebookNode) -> None:
 def _fold_answers(cells: list[nbformat.NotebookNode]) -> None:
     """Fold the outputs that a reader is asked to predict: JupyterLab hides them until the cell is run.
 
-    They are those of the code cells between a question and the first prose behind an output.
+    They are those of the code cells between a question and the first prose behind an output. A figure is folded with
+    its code, whose title, description and assertions tell what is to be seen.
     """
     asked = shown = False
     for cell in cells:
         if cell.cell_type == "code" and asked and cell.outputs:
             cell.metadata["jupyter"] = {"outputs_hidden": True}
+            if any(mime.startswith("image/") for output in cell.outputs for mime in output.get("data", {})):
+                cell.metadata["jupyter"]["source_hidden"] = True
             shown = True
         elif cell.cell_type == "markdown" and QUESTION.search(cell.source):
             asked, shown = True, False
