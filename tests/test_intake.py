@@ -135,6 +135,15 @@ def test_the_instructors_solution_never_stands_in(source):
     assert texts(missing)["one-code"] == "" and "p4.ipynb: the notebook is missing" in str(missing.notes[0])
 
 
+def test_another_sets_notebook_is_told_once_and_counts_as_empty(source):
+    other = new_notebook(cells=[graded(new_code_cell("x = 1"), f"other-{n}", solution=True) for n in range(6)])
+    for name in ("p4.ipynb", "p5.ipynb"):
+        intake = take_in({name: nbformat.writes(other).encode()}, source, "p4", "ada")
+        assert intake.is_empty and texts(intake)["one-code"] == ""
+        (note,) = intake.notes
+        assert str(note).endswith("no answer of p4 in it; it counts as empty; ask for p4.ipynb") and note.file == name
+
+
 def test_rival_answers_are_told_and_not_graded(source, submission):
     submission.cells.insert(3, graded(new_code_cell("def answer(): return 0"), "one-code", solution=True))
     intake = rebuilt(submission, source)

@@ -29,6 +29,7 @@ class Intake:
     notebook: NotebookNode  # source's cells with the student's answers, and the student's extra code cells
     files: dict[str, bytes]  # what may lie beside the notebook while it runs
     notes: list[Note] = field(default_factory=list)
+    is_empty: bool = False  # nothing was taken over; the notes say why
 
 
 def take_in(files: Mapping[str, bytes], source: NotebookNode, name: str, student: str) -> Intake:
@@ -40,9 +41,13 @@ def take_in(files: Mapping[str, bytes], source: NotebookNode, name: str, student
     """
     notes: list[Note] = []
     chosen, cells = _choose(files, name, student, notes)
+    if _is_of_another_set(cells, source):
+        problem = f"this is the notebook of another problem set, with no answer of {name} in it"
+        notes[:] = [Note(student, chosen, problem, f"it counts as empty; ask for {name}.ipynb")]  # why its name is odd, too
+        cells = []
     rest = {path: data for path, data in files.items() if not path.lower().endswith(".ipynb")}
     kept = {path: data for path, data in rest.items() if not _shadows(path, student, notes)}
-    return Intake(_rebuild(cells, source, chosen, student, notes), kept, notes)
+    return Intake(_rebuild(cells, source, chosen, student, notes), kept, notes, is_empty=not cells)
 
 
 def _choose(files: Mapping[str, bytes], name: str, student: str, notes: list[Note]) -> tuple[str, list[Cell]]:
@@ -63,6 +68,12 @@ def _choose(files: Mapping[str, bytes], name: str, student: str, notes: list[Not
     except ValueError as error:
         notes.append(Note(student, wanted, str(error), "it counts as empty; ask for the file again"))
         return wanted, []
+
+
+def _is_of_another_set(cells: list[Cell], source: NotebookNode) -> bool:
+    """Whether the cells are marked as a problem set's, and none is one of source's answers."""
+    wanted = list(filter(_is_answer, source.cells))
+    return any(cell.grade_id for cell in cells) and not any(_is_same(cell, answer) for cell in cells for answer in wanted)
 
 
 def _plain(path: str) -> str:
