@@ -134,6 +134,16 @@ def test_a_run_without_a_readable_checkpoint_says_so(config, tmp_path):
         load_newest(tmp_path / "nowhere")
 
 
+def test_a_run_whose_checkpoints_are_all_torn_is_to_be_removed_before_it_is_started_anew(config, data):
+    train(fresh(config), data)
+    for path in checkpoints(config.run):
+        path.write_bytes(b"")
+    said = []
+    with pytest.raises(TrainingError, match=rf"remove {config.run}, then start anew with `python -m proof_lm train`$"):
+        load_newest(config.run, said.append)
+    assert len(said) == 2 and [line.endswith("; trying the one before") for line in said] == [True, False]
+
+
 def test_another_safetensors_file_is_refused(tmp_path):
     path = tmp_path / "step-00000001.safetensors"
     save_file({"weight": torch.zeros(3)}, path)

@@ -149,6 +149,8 @@ def test_two_processes_follow_the_loss_curve_of_one_and_one_goes_on_where_two_st
         (["--text", "{tmp}/short.txt"], "its last tenth must be longer than context_length"),
         (["--text", "{tmp}/none.txt"], "No such file or directory"),
         (["--run", "/proc/run"], "/proc/run"),
+        (["--run", ""], "run: expected a folder, got ''"),
+        (["--hardest", "1000"], "hardest: expected at most 7 lines, got 1000"),
         (["--learning-rate", "nan"], "learning_rate: expected at least 0, got nan"),
         (["--learning-rate", "inf"], "learning_rate: expected at least 0 and finite, got inf"),
         (["--seed", str(2**63)], "seed: expected less than 2**63"),

@@ -91,12 +91,14 @@ def load_checkpoint(path: str | Path) -> State:
 
 def load_newest(folder: str | Path, tell: Callable[[str], None] = print) -> State:
     """The newest state of the run that can be read; `tell` hears of every file that cannot."""
-    for path in checkpoints(folder):
+    paths = checkpoints(folder)
+    for path in paths:
         try:
             return load_checkpoint(path)
         except TrainingError as error:
-            tell(f"{error}; trying the one before")
-    raise TrainingError(f"{folder}: no checkpoint that can be read; start one with `python -m proof_lm train`")
+            tell(f"{error}; trying the one before" if path != paths[-1] else str(error))
+    remedy = f"remove {folder}, then start anew" if paths else "start one"
+    raise TrainingError(f"{folder}: no checkpoint that can be read; {remedy} with `python -m proof_lm train`")
 
 
 def restore(state: State, tensors: dict[str, Tensor]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from proof_lm.model import CHOICES, DecoderConfig
 
+HARDEST = 7  # lines; an evaluation draws theorems of three lines more, and longer ones take ever longer to draw
 PRECISIONS = ("float32", "bfloat16", "auto")
 
 
@@ -69,6 +70,10 @@ class TrainConfig:
             if kind in (int, float) and not option.metadata["least"] <= value < math.inf:
                 most = " and finite" if value == math.inf else ""
                 raise TrainingError(f"{option.name}: expected at least {option.metadata['least']}{most}, got {value}")
+        if not self.run:
+            raise TrainingError("run: expected a folder, got ''")
+        if self.hardest > HARDEST:
+            raise TrainingError(f"hardest: expected at most {HARDEST} lines, got {self.hardest}")
         if self.precision not in PRECISIONS:
             raise TrainingError(f"precision: expected one of {', '.join(PRECISIONS)}, got {self.precision!r}")
         if self.seed >= 2**63:
