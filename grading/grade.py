@@ -109,10 +109,14 @@ def finish(prepared: Prepared, record: dict) -> Graded:
     task, notebook = prepared.task, copy(prepared.intake.notebook)
     notebook.cells = [copy(cell) for cell in notebook.cells]  # whose fields are replaced below, none changed
     execution = Execution(**record["execution"])
-    for cell, shown in zip(notebook.cells, record["outputs"], strict=True):
-        if cell.cell_type == "code":
-            cell.outputs = [nbformat.from_dict(output) for output in shown]
-    verdicts = judge(task, execution)
+    if prepared.intake.is_empty:  # what is not defined then is no news
+        reason = "nothing could be read of what was handed in"
+        verdicts = {key: exercise.no_answer(reason) for key, exercise in task.assignment.exercises.items()}
+    else:
+        verdicts = judge(task, execution)
+        for cell, shown in zip(notebook.cells, record["outputs"], strict=True):
+            if cell.cell_type == "code":
+                cell.outputs = [nbformat.from_dict(output) for output in shown]
     graded = _write(notebook, verdicts, prepared)
     return Graded(task.student, graded, verdicts, prepared.notes, execution)
 

@@ -94,6 +94,11 @@ def test_who_handed_in_a_broken_file_reads_so_before_anything_else(course):
     assert "Before anything was run" not in first["solves_everything"]
 
 
+def test_an_empty_submission_is_not_told_what_it_does_not_define(course):
+    graded = (course / "autograded" / "file_cut_off" / "p4" / "p4.ipynb").read_text(encoding="utf-8")
+    assert "is not defined" not in graded and graded.count("nothing could be read of what was handed in") == len(FULL)
+
+
 def test_the_course_command_gives_the_same_points(course):
     command = [sys.executable, "-m", "grading", "grade", "p4", "--root", str(course), "--workers", "1"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=400)
