@@ -30,7 +30,10 @@ feedback: $(INSTALLED) ## write a page for each graded submission to feedback/
 	@set -- autograded/*/*/*.ipynb; test -f "$$1" || { echo "nothing graded yet: make grade"; exit 0; }; \
 	for set in $(ASSIGNMENTS); do for graded in autograded/*/"$$set"; do \
 		test ! -d "$$graded" || { $(NBGRADER) generate_feedback "$$set" --force --log-level=ERROR && \
-			echo "feedback/*/$$set" || exit 1; break; }; done; done
+			echo "feedback/*/$$set" || exit 1; \
+			unread=$$(grep -ls '<small class="unread">' feedback/*/"$$set"/*.html | wc -l); \
+			test $$unread = 0 || echo "$$set: answers in words that nobody has read yet on $$unread pages:" \
+				"make formgrader, then make feedback again"; break; }; done; done
 
 formgrader: $(INSTALLED) | $(GRADEBOOK) ## open the formgrader: read answers in words, see grades
 	@mkdir -p .exchange; exec $(VENV_PYTHON) -m jupyterlab $(LAB_FLAGS) --ServerApp.answer_yes=True --ServerApp.root_dir=. \

@@ -25,6 +25,10 @@ c.ClearSolutions.code_stub = {"python": "raise NotImplementedError"}
 c.ClearSolutions.text_stub = "*Your answer here.*"
 c.ClearMarkScheme.enforce_metadata = False  # rubrics stand in locked questions, where graders read them
 c.GenerateFeedback.exporter_class = "grading.feedback.InertFeedback"
+c.GenerateFeedback.preprocessors = [
+    "grading.feedback.GetGradesAndUnread",
+    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+]
 c.CourseDirectory.solution_directory = "solutions"
 c.GenerateSolution.preprocessors = [  # as released, but solved and run
     "nbgrader.preprocessors.LockCells",

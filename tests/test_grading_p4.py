@@ -78,6 +78,15 @@ def test_graders_see_the_rubric_and_students_do_not(course):
     assert "P4.1: 10 of 10 points" in page
 
 
+def test_a_page_shows_no_score_for_words_that_nobody_has_read(course):
+    told = {}
+    for student in ("solves_everything", "untouched"):
+        nbgrader(course, "generate_feedback", f"--student={student}")
+        page = (course / "feedback" / student / "p4" / "p4.html").read_text(encoding="utf-8")
+        told[student] = page.count("not read yet, "), 'class="unread"' in page
+    assert told == {"solves_everything": (6, True), "untouched": (0, False)}  # in the list and at each of three cells
+
+
 def test_a_finding_names_the_property_and_no_answer(course):
     graded = (course / "autograded" / "trusts_the_flag" / "p4" / "p4.ipynb").read_text(encoding="utf-8")
     assert "tied means one storage" in graded and "what the model claims" in graded
