@@ -176,6 +176,21 @@ def test_an_open_answer_and_a_constant_fail_the_public_check_in_one_line(exercis
     assert "fails: " in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("exercise_id", "candidate", "told"),
+    [
+        ("P5.1", (loss.shifted_targets, lambda *given: loss.masked_loss(*given)[0]), "loss and gradient were expected, float came"),
+        ("P5.2", lambda *given, **named: adamw.adamw_step(*given, **named)[0], "new parameters and new state were expected, dict came"),
+        ("P5.4", (lambda run: resumption.save_run(run) | {"rng": run.rng}, resumption.restore_run), "result['rng']: Generator is not plain"),
+    ],
+)  # fmt: skip
+def test_a_result_of_another_form_is_told_by_the_names_of_its_parts(exercise_id, candidate, told, capsys):
+    with pytest.raises(PropertyFailed):
+        check(exercise_id, *(candidate if isinstance(candidate, tuple) else (candidate,)))
+    out = capsys.readouterr().out
+    assert told in out and "items were" not in out and "dictionary update" not in out
+
+
 @pytest.mark.parametrize("exercise", EXERCISES, ids=IDS)
 def test_hints_come_in_three_steps_named_after_a_symptom(exercise, capsys):
     for step in (1, 2, 3):

@@ -262,7 +262,8 @@ def difference(actual: Any, expected: Any, rtol: float, atol: float, names: Sequ
         pairs = [(str(key), actual[key], expected[key]) for key in expected]
     elif isinstance(expected, (list, tuple)):
         if not isinstance(actual, (list, tuple)) or len(actual) != len(expected):
-            return f"{len(expected)} items were expected, {kind(actual)} came"
+            wanted = " and ".join(names) if len(names) == len(expected) == 2 else f"{len(expected)} items"
+            return f"{wanted} were expected, {kind(actual)} came"
         names = names or [f"part {place} of {len(expected)}" for place in range(1, len(expected) + 1)]
         pairs = list(zip(names, actual, expected, strict=True))
     elif expected is None or isinstance(expected, str):

@@ -39,7 +39,8 @@ def matches(
         if item is not None:
             odd = [v for v, w in pairs if not isinstance(v, (tuple, list)) or len(v) != len(w)]
             if odd:
-                return f"{len(wanted[0])} results were expected, {kind(odd[0])} came"
+                named = " and ".join(results) or f"{len(wanted[0])} results"
+                return f"{named} were expected, {kind(odd[0])} came"
             pairs = [(value[item], want[item]) for value, want in pairs]
         found = (difference(value, want, rtol, atol, results) for value, want in pairs)
         return next((text for text in found if text), None)

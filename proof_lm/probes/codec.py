@@ -61,8 +61,16 @@ def _pack(value: Any, depth: int) -> Any:
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
             raise TypeError("result: a dictionary's keys must be strings")
-        return {"dict": [[key, _pack(item, depth + 1)] for key, item in value.items()]}
+        return {"dict": [[key, _pack_item(key, item, depth + 1)] for key, item in value.items()]}
     return _pack_array(value)
+
+
+def _pack_item(key: str, item: Any, depth: int) -> Any:
+    """What stands under a key; an error names the keys that lead there."""
+    try:
+        return _pack(item, depth)
+    except TypeError as error:
+        raise TypeError(f"result[{key!r}]{str(error).removeprefix('result')}") from None
 
 
 @cache  # NumPy puts the name together anew each time

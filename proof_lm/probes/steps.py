@@ -10,6 +10,9 @@ def adamw(
     """Parameters after each step, and the number of steps that the state has counted by then."""
     found = []
     for gradient, rate in zip(gradients, rates, strict=True):
-        parameters, state = candidate(parameters, gradient, state, rate, decayed)
+        result = candidate(parameters, gradient, state, rate, decayed)
+        if not isinstance(result, (tuple, list)) or len(result) != 2:  # a dictionary of two would be unpacked to its keys
+            raise TypeError(f"new parameters and new state were expected, {type(result).__name__} came")
+        parameters, state = result
         found.append({"parameters": dict(parameters), "step": state["step"]})
     return found

@@ -136,7 +136,7 @@ def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
     results = [multi_head_attention(h, wq, wk, wv, wo, heads) for h in hidden_batch]
     return np.stack([r[0] for r in results]), np.stack([r[1] for r in results], axis=1)
 
-# %% wrong: three results -> 2 items were expected
+# %% wrong: three results -> were expected, tuple of 3 came
 def batched_multi_head_attention(hidden_batch, wq, wk, wv, wo, heads):
     if np.ndim(hidden_batch) != 3:
         raise ValueError("axes")

@@ -77,6 +77,8 @@ class AdamW:
 
 adamw_step = AdamW()
 
+RESULTS = ("new parameters", "new state")
+
 WRONG_DECAY = (
     Mistake("none", "nothing decays: what is named in decayed is pulled towards zero", AdamW(decay="none")),
     Mistake(
@@ -207,16 +209,16 @@ def adamw_properties(sets: Sequence[Sequence[Shape]]) -> tuple[Property, ...]:
         return at("no gradient, only decay", step=0, size=0.0, weight_decay=(0.1, 0.8), **rates)(rng)
 
     return (
-        one_of(0, adamw_step, resting, name="decay pulls what is named in decayed, and by itself", lesson=LESSON,
+        one_of(0, adamw_step, resting, results=RESULTS, name="decay pulls what is named in decayed, and by itself", lesson=LESSON,
                 meaning="Without a gradient a decayed parameter shrinks by learning_rate * weight_decay of itself; "
                 "the others stay.", mistakes=WRONG_DECAY, **CLOSE),
-        one_of(0, adamw_step, undecayed, name="the first step is as long as the learning rate", lesson=LESSON,
+        one_of(0, adamw_step, undecayed, results=RESULTS, name="the first step is as long as the learning rate", lesson=LESSON,
                 meaning="With bias correction the first step is the gradient over its own size: learning_rate, "
                 "whatever the gradient's scale.", mistakes=WRONG_CORRECTION + WRONG_STEP, **CLOSE),
         Property("moments are running averages", "The state that comes back has step + 1 and, by name, beta * old + "
                  "(1 - beta) * new of the gradients (first) and of their squares (second).",
                  anywhere, _state_right, CLOSE["tolerance"], LESSON, WRONG_MOMENTS),
-        one_of(0, adamw_step, anywhere, name="a step from any state equals its definition", lesson=LESSON,
+        one_of(0, adamw_step, anywhere, results=RESULTS, name="a step from any state equals its definition", lesson=LESSON,
                 meaning="parameter - learning_rate * (corrected first / (root of corrected second + epsilon) + "
                 "weight_decay * parameter), decay only where asked.",
                 mistakes=WRONG_STEP + WRONG_DECAY + WRONG_CORRECTION + WRONG_MOMENTS, **CLOSE),
@@ -224,7 +226,7 @@ def adamw_properties(sets: Sequence[Sequence[Shape]]) -> tuple[Property, ...]:
                 meaning="Parameters and state that one step returns are what the next one takes.",
                 mistakes=WRONG_MOMENTS + WRONG_CORRECTION + WRONG_DECAY, **CLOSE,
                 results=[f"after step {step}" for step in range(1, 6)]),
-        one_of(0, adamw_step, defaults, name="betas 0.9 and 0.95, epsilon 1e-8, decay 0.1 unless given",
+        one_of(0, adamw_step, defaults, results=RESULTS, name="betas 0.9 and 0.95, epsilon 1e-8, decay 0.1 unless given",
                 meaning="Among tiny gradients epsilon is no detail.", lesson=LESSON, **CLOSE),
         behaves(adamw_step, anywhere, LESSON, name="adamw_step", arguments=("", *argument_names(adamw_step))),
     )  # fmt: skip
@@ -234,7 +236,7 @@ def _state_right(case: Case, values: list) -> str | None:
     keywords, *arguments = case.calls[0]
     wanted = adamw_step(*arguments, **keywords)[1]
     if not isinstance(values[0], (tuple, list)) or len(values[0]) != 2:
-        return f"new parameters and new state were expected, {kind(values[0])} came"
+        return f"{' and '.join(RESULTS)} were expected, {kind(values[0])} came"
     text = difference(values[0][1], wanted, CLOSE["rtol"], CLOSE["atol"])
     return text and f"state: {text}"
 

@@ -68,6 +68,8 @@ def _weights(kept: NDArray, mean: str) -> NDArray:
 
 masked_loss = Loss()
 
+RESULTS = ("loss", "gradient")
+
 WRONG_SHIFT = (
     Mistake(
         "not shifted",
@@ -279,10 +281,10 @@ def loss_properties(shapes: Sequence[tuple[Shape, int]]) -> tuple[Property, ...]
 
     far = {**CLOSE, "rtol": 1e-4, "atol": 1e-5}
     return about(1, (
-        one_of(0, masked_loss, cases, name="the loss is the mean surprise of the kept tokens", lesson=LESSON,
+        one_of(0, masked_loss, cases, results=RESULTS, name="the loss is the mean surprise of the kept tokens", lesson=LESSON,
                 meaning="-ln softmax(logits)[label], averaged once over all positions that are kept.",
                 mistakes=WRONG_LOSS, **CLOSE),
-        one_of(1, masked_loss, cases, name="the gradient is probabilities minus one-hot labels", lesson=LESSON,
+        one_of(1, masked_loss, cases, results=RESULTS, name="the gradient is probabilities minus one-hot labels", lesson=LESSON,
                 meaning="(softmax(logits) - one-hot) / kept where kept is True, zero elsewhere: it belongs to the mean.",
                 mistakes=WRONG_GRADIENT, **CLOSE),
         _breaks(masked_loss, nothing, name="nothing kept: loss 0 and no gradient", lesson=LESSON,
@@ -306,7 +308,7 @@ def _breaks(reference: Loss, cases: Cases, **about: Any) -> Property:
             for theirs, ours in zip(answer.value, own.value, strict=True)
         )
 
-    return replace(matches(reference, cases, results=("loss", "gradient"), **about), explains=explains)
+    return replace(matches(reference, cases, results=RESULTS, **about), explains=explains)
 
 
 def _some(rng: Generator, shape: Shape) -> NDArray:

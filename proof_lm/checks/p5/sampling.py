@@ -287,7 +287,7 @@ def _wrong(value: Any, wanted: NDArray) -> str | None:
         place = tuple(int(i) for i in wrong[0])
         row, wants = present[place[:-1]], kept[place[:-1]]
         said = "is to be dropped and was kept" if present[place] else "is to be kept and was dropped"
-        return f"entry {list(place)} {said}; its row keeps {int(wants.sum())} tokens, yours {int(row.sum())}"
+        return f"entry {list(place)} {said}; its row keeps {int(row.sum())} of {len(row)} tokens, {int(wants.sum())} expected"
     text = difference(np.where(kept, given, 0.0), np.where(kept, wanted, 0.0), 1e-6, 1e-6)
     return text and f"a kept logit was changed: {text}"
 
