@@ -141,7 +141,7 @@ def test_another_sets_notebook_is_told_once_and_counts_as_empty(source):
         intake = take_in({name: nbformat.writes(other).encode()}, source, "p4", "ada")
         assert intake.is_empty and texts(intake)["one-code"] == ""
         (note,) = intake.notes
-        assert str(note).endswith("no answer of p4 in it; it counts as empty; ask for p4.ipynb") and note.file == name
+        assert str(note).endswith("no cell of p4 in it; it counts as empty; ask for p4.ipynb") and note.file == name
 
 
 def test_rival_answers_are_told_and_not_graded(source, submission):
@@ -384,3 +384,13 @@ def test_an_archive_that_lists_a_million_members_is_not_listed(tmp_path):
             archive.writestr(f"{number}", "")
     files, (note,) = read_folder(tmp_path, "ada")
     assert files == {} and "too many members" in note.problem
+
+
+def test_answers_moved_to_cells_of_ones_own_are_not_another_set(source, submission):
+    answers = {2, 4, 5}
+    moved = [new_code_cell(submission.cells[i].source) for i in (2, 5)]
+    submission.cells = [cell for i, cell in enumerate(submission.cells) if i not in answers] + moved
+    intake = rebuilt(submission, source)
+    assert not intake.is_empty and all("another problem set" not in str(note) for note in intake.notes)
+    extras = [cell.source for cell in intake.notebook.cells if cell.metadata.get("prooflm")]
+    assert extras == [cell.source for cell in moved]

@@ -42,7 +42,7 @@ def take_in(files: Mapping[str, bytes], source: NotebookNode, name: str, student
     notes: list[Note] = []
     chosen, cells = _choose(files, name, student, notes)
     if _is_of_another_set(cells, source):
-        problem = f"this is the notebook of another problem set, with no answer of {name} in it"
+        problem = f"this is the notebook of another problem set, with no cell of {name} in it"
         notes[:] = [Note(student, chosen, problem, f"it counts as empty; ask for {name}.ipynb")]  # why its name is odd, too
         cells = []
     rest = {path: data for path, data in files.items() if not path.lower().endswith(".ipynb")}
@@ -71,9 +71,9 @@ def _choose(files: Mapping[str, bytes], name: str, student: str, notes: list[Not
 
 
 def _is_of_another_set(cells: list[Cell], source: NotebookNode) -> bool:
-    """Whether the cells are marked as a problem set's, and none is one of source's answers."""
-    wanted = list(filter(_is_answer, source.cells))
-    return any(cell.grade_id for cell in cells) and not any(_is_same(cell, answer) for cell in cells for answer in wanted)
+    """Whether cells are marked as a problem set's, and none as one of source's."""
+    marked = {cell.grade_id for cell in cells if cell.grade_id}
+    return bool(marked) and marked.isdisjoint(map(_grade_id, source.cells))
 
 
 def _plain(path: str) -> str:
