@@ -90,6 +90,21 @@ def test_an_error_is_an_answer():
     assert answer.error == "ZeroDivisionError: division by zero"
 
 
+@pytest.mark.parametrize("fails_with", [RuntimeError, RecursionError, AttributeError])
+def test_an_error_whose_text_cannot_be_made_costs_that_call_alone(fails_with):
+    class Mute(ValueError):
+        def __str__(self):
+            raise fails_with
+
+    def refuses_zero(number):
+        if not number:
+            raise Mute
+        return number
+
+    refused, answered = run_case(refuses_zero, "call", ((0,), (1,)))
+    assert refused.error == "Mute: " and not answered.error and answered.value == 1
+
+
 def test_each_call_gets_fresh_arguments_and_changes_are_told():
     def greedy(values):
         values += 1

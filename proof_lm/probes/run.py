@@ -48,8 +48,17 @@ def _answer(candidate: Callable, probe: Callable, arguments: tuple, twice: bool)
         changed = _changed(given, arguments, before)
         repeats = not twice or encode(probe(candidate, *loads(kept))) == packed
     except Exception as error:  # whatever the student's code raises is an answer too
-        return Answer(error=f"{type(error).__name__}: {error}"[:MAX_ERROR_TEXT])
+        return Answer(error=_said(error))
     return Answer(decode(packed), "", changed, repeats)  # plain data: tensors have become arrays
+
+
+def _said(error: Exception) -> str:
+    """Type and message; the type alone where the message is code that fails itself."""
+    kind = type(error).__name__
+    try:
+        return f"{kind}: {error}"[:MAX_ERROR_TEXT]
+    except Exception:
+        return f"{kind}: "[:MAX_ERROR_TEXT]
 
 
 def _changed(given: tuple, arguments: tuple, before: bytes) -> list[int]:
