@@ -1,6 +1,7 @@
 """The grader is tested: every wrong answer loses points, every right one keeps them, whatever the seed."""
 
 import zlib
+from itertools import chain, repeat
 
 import pytest
 
@@ -64,6 +65,19 @@ def test_nothing_and_nonsense_earn_no_points(exercise_id):
     several = len(exercise.names)
     for candidate in (raises, lambda *arguments, **keywords: None, None, 7):
         assert exercise.grade((candidate,) * several if several > 1 else candidate, seed=3).points == 0
+
+
+@pytest.mark.parametrize("exercise_id", IDS)
+def test_only_ever_raising_earns_no_points_whatever_is_raised(exercise_id):
+    """One error alone is told as that; some parts want a ValueError."""
+    exercise = find(exercise_id)
+    kinds = chain([TypeError], repeat(ValueError))
+
+    def raises(*arguments, **keywords):
+        raise next(kinds)
+
+    several = len(exercise.names)
+    assert exercise.grade((raises,) * several if several > 1 else raises, seed=3).points == 0
 
 
 def test_a_check_over_no_cases_is_an_error():

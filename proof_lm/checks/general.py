@@ -58,7 +58,7 @@ def matches(
 
 
 def refuses(cases: Cases, *, error: str, name: str, meaning: str, lesson: str = "") -> Property:
-    """Every call raises an error of the type named `error`."""
+    """Every call raises an error of the type named `error`; worth nothing by itself, since code that only raises does so."""
 
     def judge(case: Case, answers: list[Answer]) -> str | None:
         for answer in answers:
@@ -68,7 +68,7 @@ def refuses(cases: Cases, *, error: str, name: str, meaning: str, lesson: str = 
                 return f"{error} was expected, {answer.error} came"
         return None
 
-    return Property(name, meaning, cases, judge, lesson=lesson, judges_errors=True)
+    return Property(name, meaning, cases, judge, lesson=lesson, judges_errors=True, manners=True)
 
 
 def argument_names(function: Callable) -> tuple[str, ...]:
