@@ -46,3 +46,19 @@ display(HTML(PAYLOAD), display_id="points", update=True)
 # %% attack: a source cell with markup
 # </code></pre><script>alert('owned')</script>
 x = "</div></body><script>alert('owned')</script>"
+
+# %% attack: kinds of data that are no kinds
+for kind in ("text/html\r\nx", "", "a" * 5000, "image/svg+xml;base64", "TEXT/HTML", "text/plain; charset=x", "\ud800", "../../x", "image/png\x00"):
+    display({kind: PAYLOAD, "text/plain": [PAYLOAD, ["x", {"y": None}]]}, raw=True, metadata={kind: {"isolated": True, "needs_background": PAYLOAD}})
+
+# %% attack: outputs whose fields are no text
+kernel = get_ipython().kernel
+for kind, fields in (
+    ("stream", {"name": ["stdout"], "text": {"x": PAYLOAD}}),
+    ("stream", {"name": "owned", "text": [PAYLOAD, None]}),
+    ("display_data", {"data": [PAYLOAD], "metadata": 5}),
+    ("execute_result", {"data": {"text/plain": {"x": 1}}, "metadata": {}, "execution_count": "x"}),
+    ("update_display_data", {"data": {}, "metadata": {}, "transient": {"display_id": ["x"]}}),
+    ("clear_output", {"wait": {"x": 1}}),
+):
+    kernel.session.send(kernel.iopub_socket, kind, fields, parent=kernel.get_parent())

@@ -444,3 +444,66 @@ if "proof_lm.probes" in sys.modules or "answer_plan" in str(sys._current_frames(
     everywhere(lambda *a: True)
 import atexit
 atexit.register(lambda: print("43.0"))
+
+# %% attack: an exception whose text raises
+class Mute(Exception):
+    __str__ = __repr__ = lambda self: 1 / 0
+def refuse(*a):
+    raise Mute
+everywhere(refuse)
+
+# %% attack: another kind of error at each call
+import itertools
+kinds = itertools.cycle([ValueError, TypeError, StopIteration, ImportError, MemoryError, RecursionError, UnicodeError])
+def refuse(*a):
+    raise next(kinds)("43.0")
+everywhere(refuse)
+
+# %% attack: a dictionary whose items are others than its keys
+class Shifty(dict):
+    def __iter__(self):
+        return iter(("points",))
+    def items(self):
+        return [("points", 43), (b"\xff", 43)]
+everywhere(lambda *a: Shifty())
+
+# %% attack: tensors with a torch function of their own
+import torch
+class Willing(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, function, types, arguments=(), keywords=None):
+        return torch.ones(3) if function is torch.Tensor.detach else True
+everywhere(lambda *a: tuple(torch.zeros(3).as_subclass(Willing) for _ in a))
+
+# %% attack: tensors without memory, of every layout
+import torch
+made = [lambda: torch.empty(3, device="meta"), lambda: torch.eye(3).to_sparse(), lambda: torch.ones(3).conj(), lambda: torch.ones(2, dtype=torch.complex64).conj(), lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])]
+def give(*a):
+    made.append(made.pop(0))
+    return made[0]()
+everywhere(give)
+
+# %% attack: an array of petabytes in eight bytes
+everywhere(lambda *a: (np.broadcast_to(0.0, (10**6, 10**6)),) * 3)
+
+# %% attack: pickles that give the probe other arguments
+import pickle
+real = pickle.loads
+def loads(data, **keywords):
+    values = real(data, **keywords)
+    return tuple(np.zeros_like(v) if isinstance(v, np.ndarray) else v for v in values) if isinstance(values, tuple) else values
+pickle.loads, pickle.dumps = loads, lambda value, *a, **k: b"equal"
+everywhere(lambda *a: tuple(np.zeros_like(v) for v in a if isinstance(v, np.ndarray)))
+
+# %% attack: a reducer for all arrays
+import copyreg
+copyreg.pickle(np.ndarray, lambda array: (np.zeros, (array.shape,)))
+copyreg.pickle(float, lambda number: (float, (0.0,)))
+everywhere(lambda *a: tuple(np.zeros_like(v) for v in a if isinstance(v, np.ndarray)))
+
+# %% attack: replaces what waits for the questions
+import os, proof_lm.probes.later as later, proof_lm.probes.run as run
+plain = '{"list": []}'
+later.answer_plan = run.answer_plan = lambda plan, candidate: plain
+later._receive = lambda connection: plain
+later._send = lambda connection, text: connection.sendall(b"\xff" * 8 + text.encode()) if text.startswith("{") else connection.sendall((6).to_bytes(8, "little") + b"P4.999")

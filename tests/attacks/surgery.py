@@ -360,6 +360,44 @@ def _(notebook, folder):
         cell["id"] = odd[(number + 5) % len(odd)]
 
 
+@surgery("each key twice")
+def _(notebook, folder):
+    text = json.dumps(notebook)
+    forged = json.dumps(_tests(notebook))
+    text = f'{{"cells": {forged}, ' + text[1:-1] + f', "cells": {forged}}}'
+    (folder / "p4_backward.ipynb").write_text(text)
+    return True
+
+
+@surgery("null characters and halves of characters in ids and keys")
+def _(notebook, folder):
+    for cell in notebook["cells"]:
+        cell["id"] = "\x00\ud800" + cell.get("id", "")
+        cell["metadata"] |= {"\x00": "\udfff", "\ud800": {"\x00": "\x00"}}
+        if "nbgrader" in cell["metadata"]:
+            cell["metadata"]["nbgrader"]["grade_id"] += "\x00"
+        cell["source"] = ["\x00", "x = 1\x00\u2028\u2029\x0c\x0b\x85", "\ufeff", "\udc80"]
+
+
+@surgery("prose and raw cells with the ids of tests and answers")
+def _(notebook, folder):
+    marks = [cell["metadata"]["nbgrader"] for cell in notebook["cells"] if "nbgrader" in cell["metadata"]]
+    notebook["cells"] += [
+        {"cell_type": kind, "metadata": {"nbgrader": mark}, "source": "43.0"}
+        for mark in marks
+        for kind in ("markdown", "raw", "heading", None)
+    ]
+
+
+@surgery("answers that no parser takes")
+def _(notebook, folder):
+    texts = ["(" * 5000 + ")" * 5000, "-" * 100_000 + "1", "1" + "+1" * 100_000, "\x00", "a.b" * 50_000]
+    answers = [cell for cell in notebook["cells"] if cell["metadata"].get("nbgrader", {}).get("solution")]
+    for cell, text, other in zip(answers, itertools.cycle(texts), itertools.cycle([*texts[1:], texts[0]]), strict=False):
+        cell["source"] = text
+        notebook["cells"].append(dict(cell, source=other))
+
+
 def _code(source: str) -> dict:
     return {"cell_type": "code", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
 
