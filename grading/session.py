@@ -176,7 +176,7 @@ class Shown(Session):
         if _is_test(cell):
             await self._keep(self.exercises.get(grade_id(cell)))
             return
-        started = time.monotonic()
+        started, others = time.monotonic(), asyncio.all_tasks()
         try:
             await self.runner.async_execute_cell(cell, index)
         except CellTimeoutError:
@@ -184,6 +184,8 @@ class Shown(Session):
         except (DeadKernelError, RuntimeError):
             raise KernelGone(self.why()) from None
         finally:
+            for left in asyncio.all_tasks() - others:  # nbclient's, which a message failed
+                left.cancel()
             cell.outputs = _streams_joined(cell.outputs)
         if not await self.manager.is_alive():
             raise KernelGone(self.why())

@@ -126,3 +126,10 @@ def test_whatever_form_a_message_has_a_submission_gets_a_grade(solved, forged):
     json.loads(shown)
     gc.collect()  # a socket that was left open would hold it for ever
     assert not [context for context in gc.get_objects() if isinstance(context, zmq.asyncio.Context) and not context.closed]
+
+
+def test_a_cell_that_a_message_failed_leaves_no_task_that_would_fail_later(solved, caplog):
+    picture = "{'data': {'text/plain': [1, {}]}, 'metadata': {}}, msg_type='display_data'"
+    executed(solved, f"{FORGE}\nforge({picture})\nimport time; time.sleep(2.5)")
+    gc.collect()
+    assert not [record for record in caplog.records if record.name == "asyncio"]
